@@ -1,0 +1,71 @@
+# On a fresh machine with Python 3.11 or later, pip, venv and make:
+#   make demo     index Django's own source tree with background jobs
+#   make test     the whole test suite, on SQLite and on PostgreSQL
+#
+# PYTHON  the interpreter the environment is made from      make test PYTHON=python3.13
+# VENV    where the environment is                          make test VENV=.venv-3.13
+# DJANGO  a requirement that narrows Django's version       make test VENV=.venv-5.2 DJANGO='Django~=5.2.0'
+# ARGS    more arguments for pytest or index_tree           make test-sqlite ARGS='-k claim'
+
+PYTHON ?= python3
+VENV ?= .venv
+EXTRA ?= dev
+DJANGO ?=
+ARGS ?=
+
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-sqlite test-postgresql install lint format types migrations check clean
+
+help:  ## Say what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: install  ## Index the installed Django's source with background jobs, and report
+	@$(BIN)/python manage.py migrate --verbosity 0
+	@$(BIN)/python manage.py index_tree $(ARGS)
+
+test: install  ## Run the test suite on SQLite, then on PostgreSQL
+	@sqlite=0; postgresql=0; \
+	$(MAKE) --no-print-directory test-sqlite || sqlite=$$?; \
+	$(MAKE) --no-print-directory test-postgresql || postgresql=$$?; \
+	[ $$sqlite -eq 0 ] || echo 'The tests failed on SQLite.' >&2; \
+	[ $$postgresql -eq 0 ] || echo 'The tests failed on PostgreSQL.' >&2; \
+	[ $$sqlite -eq 0 ] && [ $$postgresql -eq 0 ]
+
+test-sqlite: install  ## Run the test suite on SQLite
+	@$(PYTEST) --database sqlite $(ARGS)
+
+test-postgresql: install  ## Run the test suite on PostgreSQL (DATABASE_URL and PG_BINDIR choose which)
+	@$(PYTEST) --database postgresql $(ARGS)
+
+install: $(STAMP)  ## Make the environment, if anything about it changed
+	@:
+
+$(STAMP): pyproject.toml
+	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
+	@echo 'Installing into $(VENV) ...'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRA)]' $(if $(DJANGO),'$(DJANGO)')
+	@touch $@
+
+lint: install  ## Check style with ruff
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+format: install  ## Mend what ruff can mend
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+types: install  ## Check types with mypy
+	@$(BIN)/mypy
+
+migrations: install  ## Check that the migrations are those of the models
+	@$(BIN)/python manage.py makemigrations --check --dry-run
+
+check: lint types migrations test  ## All of the above
+
+clean:  ## Remove the environment, the demo's database and caches
+	rm -rf $(VENV) var build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find django_jobs testproject tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,25 @@
+"""A durable background job queue in the database that a Django site already has."""
+
+from django_jobs.context import JobContext, current_job
+from django_jobs.definitions import JobDefinition, job, registry
+from django_jobs.enqueueing import aenqueue_many, enqueue_many
+from django_jobs.exceptions import Cancel, ClaimLost, Fail, InvalidArguments, InvalidJob, Retry, Snooze
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Cancel",
+    "ClaimLost",
+    "Fail",
+    "InvalidArguments",
+    "InvalidJob",
+    "JobContext",
+    "JobDefinition",
+    "Retry",
+    "Snooze",
+    "aenqueue_many",
+    "current_job",
+    "enqueue_many",
+    "job",
+    "registry",
+]

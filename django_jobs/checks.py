@@ -1,0 +1,126 @@
+"""System checks: what is wrong with the set-up, where, and what to do, before a job is lost to it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+from django.core.checks import CheckMessage, Error, Warning, register
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connections
+from django.utils.module_loading import import_string
+
+from django_jobs import conf
+from django_jobs.databases import jobs_database
+
+SHORT_TIMEOUT = 10
+
+
+@register("django_jobs")
+def check_settings(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]:
+    """Check ``DJANGO_JOBS``: known keys with values of the right kind, and middleware that can be imported."""
+    try:
+        chosen = conf.user_settings()
+    except ImproperlyConfigured as error:
+        return [Error(str(error), hint="Write DJANGO_JOBS = {...}, or leave it out.", id="django_jobs.E001")]
+    messages: list[CheckMessage] = []
+    for name, value in chosen.items():
+        if name not in conf.SETTINGS:
+            messages.append(_unknown(name))
+        elif not conf.SETTINGS[name].valid(value):
+            setting = conf.SETTINGS[name]
+            messages.append(
+                Error(
+                    f"DJANGO_JOBS[{name!r}] is {value!r}.",
+                    hint=f"It must be {setting.accepts}. The default is {setting.default!r}.",
+                    id="django_jobs.E003",
+                )
+            )
+        elif name == "MIDDLEWARE":
+            messages.extend(_check_middleware(value))
+    if not messages and conf.get("HEARTBEAT_INTERVAL") * 2 > conf.get("LEASE"):
+        messages.append(
+            Error(
+                f"DJANGO_JOBS: a heartbeat every {conf.get('HEARTBEAT_INTERVAL')} s does not keep a lease of "
+                f"{conf.get('LEASE')} s: one late heartbeat, and running jobs are taken for lost.",
+                hint="Set LEASE to at least twice HEARTBEAT_INTERVAL; the defaults are 30 and 5.",
+                id="django_jobs.E004",
+            )
+        )
+    return messages
+
+
+def _unknown(name: Any) -> CheckMessage:
+    near = difflib.get_close_matches(str(name).upper(), conf.SETTINGS, n=1, cutoff=0.5)
+    hint = f"Did you mean {near[0]!r}?" if near else f"The known keys are {', '.join(sorted(conf.SETTINGS))}."
+    return Error(f"DJANGO_JOBS has the unknown key {name!r}.", hint=hint, id="django_jobs.E002")
+
+
+def _check_middleware(paths: Iterable[str]) -> Iterable[CheckMessage]:
+    for path in paths:
+        try:
+            import_string(path)
+        except ImportError as error:
+            yield Error(
+                f"DJANGO_JOBS['MIDDLEWARE'] names {path!r}, which can't be imported: {error}.",
+                hint="Give the dotted path of a function or class that takes the next step and returns a wrapper.",
+                id="django_jobs.E005",
+            )
+
+
+@register("django_jobs")
+def check_database(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]:
+    """Check, from the settings alone, that the database that holds the jobs can keep the promises."""
+    try:
+        alias = jobs_database()
+    except ImproperlyConfigured:
+        return []  # check_settings says so
+    connection = connections[alias]
+    where = f"DATABASES[{alias!r}]"
+    if connection.vendor == "sqlite":
+        return _check_sqlite(where, connection.settings_dict)
+    if connection.vendor != "postgresql":
+        return [
+            Error(
+                f"{where} is {connection.display_name}; jobs can be kept in SQLite or PostgreSQL only.",
+                hint="Name one of those in DJANGO_JOBS['DATABASE'], and route the app's models to it.",
+                id="django_jobs.E010",
+            )
+        ]
+    return []
+
+
+def _check_sqlite(where: str, database: dict[str, Any]) -> list[CheckMessage]:
+    options = database.get("OPTIONS", {})
+    messages: list[CheckMessage] = []
+    if "journal_mode=wal" not in str(options.get("init_command", "")).replace(" ", "").lower():
+        messages.append(
+            Warning(
+                f"{where} does not switch SQLite to its write-ahead log: readers and writers wait for each other.",
+                hint="OPTIONS: 'init_command': 'PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;'",
+                id="django_jobs.W011",
+            )
+        )
+    if str(options.get("transaction_mode", "")).upper() not in {"IMMEDIATE", "EXCLUSIVE"}:
+        messages.append(
+            Warning(
+                f"{where} begins transactions in SQLite's deferred mode: one that reads and then writes fails with "
+                f"'database is locked' at once, whatever the timeout.",
+                hint="OPTIONS: 'transaction_mode': 'IMMEDIATE'",
+                id="django_jobs.W012",
+            )
+        )
+    timeout = options.get("timeout", 5)
+    if not isinstance(timeout, int | float) or timeout < SHORT_TIMEOUT:
+        messages.append(
+            Warning(
+                f"{where} waits {timeout} s for SQLite's write lock; with a worker writing beside the site that can "
+                f"end in 'database is locked'.",
+                hint="OPTIONS: 'timeout': 20",
+                id="django_jobs.W013",
+            )
+        )
+    return messages
+
+

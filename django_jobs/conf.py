@@ -1,0 +1,227 @@
+"""The settings: one dict, ``DJANGO_JOBS``, read when used, so that ``override_settings`` works.
+
+Each setting is declared once, with its default and what it accepts; the system checks and the reference read that.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings as django_settings
+from django.core.exceptions import ImproperlyConfigured
+
+from django_jobs import limits
+
+NAMESPACE = "DJANGO_JOBS"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One key of ``DJANGO_JOBS``: its default, what it accepts, and what it is for."""
+
+    name: str
+    default: Any
+    accepts: str
+    valid: Callable[[Any], bool]
+    purpose: str
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _positive(value: Any) -> bool:
+    return _is_number(value) and 0 < value < float("inf")
+
+
+def _not_negative(value: Any) -> bool:
+    return _is_number(value) and 0 <= value < float("inf")
+
+
+def _whole(lowest: int, highest: int) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= highest
+
+
+def _queues(value: Any) -> bool:
+    if not isinstance(value, Mapping):
+        return False
+    return all(
+        isinstance(name, str) and 0 < len(name) <= limits.QUEUE_LENGTH and _whole(1, 10_000)(size)
+        for name, size in value.items()
+    )
+
+
+def _retention(value: Any) -> bool:
+    return (
+        isinstance(value, Mapping)
+        and set(value) <= {"completed", "failed", "cancelled"}
+        and all(
+            age is None
+            or _not_negative(age)
+            or (isinstance(age, dt.timedelta) and age >= dt.timedelta())
+            for age in value.values()
+        )
+    )
+
+
+def _names(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(item, str) and item for item in value)
+
+
+SETTINGS: dict[str, Setting] = {
+    setting.name: setting
+    for setting in [
+        Setting(
+            "DATABASE",
+            None,
+            "a key of DATABASES, or None for the database that the router gives for writing jobs",
+            lambda value: value is None or (isinstance(value, str) and value in django_settings.DATABASES),
+            "The database that holds the jobs.",
+        ),
+        Setting(
+            "QUEUES",
+            {},
+            "a dict from queue name (or '*' for all others) to pool size",
+            _queues,
+            "The pools of runjobs when --queues is not given. Empty: one pool for all queues.",
+        ),
+        Setting(
+            "CONCURRENCY",
+            10,
+            "a whole number from 1 to 10000",
+            _whole(1, 10_000),
+            "Executor threads of a pool whose size is not given.",
+        ),
+        Setting(
+            "MAX_ATTEMPTS",
+            5,
+            f"a whole number from 1 to {limits.MAX_ATTEMPTS_HIGHEST}",
+            _whole(1, limits.MAX_ATTEMPTS_HIGHEST),
+            "How often a job is attempted when its function does not say.",
+        ),
+        Setting(
+            "MAX_ARGUMENT_BYTES",
+            1_000_000,
+            "a whole number of bytes, 1 or more",
+            _whole(1, 1_000_000_000),
+            "How large the encoded arguments of one job may be.",
+        ),
+        Setting(
+            "MAX_RESULT_BYTES",
+            1_000_000,
+            "a whole number of bytes, 1 or more",
+            _whole(1, 1_000_000_000),
+            "How large the encoded result of one job may be.",
+        ),
+        Setting(
+            "MAX_ERRORS",
+            20,
+            "a whole number from 2 to 1000",
+            _whole(2, 1000),
+            "How many errors a job keeps: the first and the newest.",
+        ),
+        Setting(
+            "MAX_TRACEBACK_BYTES",
+            10_000,
+            "a whole number from 500 to 1000000",
+            _whole(500, 1_000_000),
+            "How much of a traceback is kept; the middle is cut.",
+        ),
+        Setting(
+            "LEASE",
+            30,
+            "a number of seconds above 0",
+            _positive,
+            "How long a worker is believed alive without a heartbeat.",
+        ),
+        Setting(
+            "HEARTBEAT_INTERVAL",
+            5,
+            "a number of seconds above 0",
+            _positive,
+            "How often a worker renews its lease and learns of pauses and cancellations.",
+        ),
+        Setting(
+            "POLL_INTERVAL",
+            1,
+            "a number of seconds above 0",
+            _positive,
+            "How often a worker looks for work when nothing wakes it.",
+        ),
+        Setting(
+            "SHUTDOWN_TIMEOUT",
+            30,
+            "a number of seconds, 0 or more",
+            _not_negative,
+            "How long a stopping worker waits for the jobs that run.",
+        ),
+        Setting(
+            "NOTIFY",
+            True,
+            "True or False",
+            lambda value: isinstance(value, bool),
+            "PostgreSQL: wake workers with NOTIFY. False where a pooler in transaction mode stands between.",
+        ),
+        Setting(
+            "PREPARED_STATEMENTS",
+            True,
+            "True or False",
+            lambda value: isinstance(value, bool),
+            "PostgreSQL: server-side prepared statements. False behind a pooler in transaction mode.",
+        ),
+        Setting(
+            "STATEMENT_TIMEOUT",
+            30,
+            "a number of seconds above 0",
+            _positive,
+            "The deadline of every statement of a worker's own; past it the connection is cut and made anew.",
+        ),
+        Setting(
+            "RETENTION",
+            {"completed": 7 * 86_400, "failed": 30 * 86_400, "cancelled": 7 * 86_400},
+            "a dict from 'completed', 'failed' or 'cancelled' to seconds, a timedelta, or None to keep for ever",
+            _retention,
+            "How long finished jobs are kept.",
+        ),
+        Setting(
+            "MIDDLEWARE",
+            [],
+            "a list of dotted paths",
+            _names,
+            "Wrappers around every attempt, the first one outermost.",
+        ),
+    ]
+}
+
+
+def user_settings() -> Mapping[str, Any]:
+    """What the site has set, or an empty dict. Raises ImproperlyConfigured when it is not a dict."""
+    value = getattr(django_settings, NAMESPACE, None)
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise ImproperlyConfigured(f"{NAMESPACE} must be a dict, not {type(value).__name__}.")
+    return value
+
+
+def get(name: str) -> Any:
+    """The setting's value, or its default.
+
+    Raises ImproperlyConfigured when the value is not what the setting accepts.
+    """
+    setting = SETTINGS[name]
+    value = user_settings().get(name, setting.default)
+    if value is not setting.default and not setting.valid(value):
+        raise ImproperlyConfigured(f"{NAMESPACE}[{name!r}] is {value!r}; it must be {setting.accepts}.")
+    return value
+
+
+def retention() -> dict[str, float | None]:
+    """Seconds that finished jobs are kept, by state; None keeps them for ever."""
+    chosen = {**SETTINGS["RETENTION"].default, **get("RETENTION")}
+    return {
+        state: age.total_seconds() if isinstance(age, dt.timedelta) else age for state, age in chosen.items()
+    }

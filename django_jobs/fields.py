@@ -1,0 +1,72 @@
+"""Model fields that store what the raw statements store, so that the ORM and the worker read alike."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.utils import timezone
+
+from django_jobs.serialization import Undecodable, decode, encode, timestamp_text
+
+
+class ExactJSONField(models.Field):
+    """JSON that comes back equal to what went in.
+
+    ``jsonb`` (and so Django's ``JSONField``) turns 1e22 into an integer and -0.0 into 0. This field stores the
+    text as it was encoded: ``json`` on PostgreSQL, ``text`` on SQLite. Text that is not JSON (written by somebody
+    else's SQL) is read as an :class:`~django_jobs.serialization.Undecodable`, so a page can still show it.
+    """
+
+    description = "JSON, kept to the letter"
+    empty_strings_allowed = False
+
+    def db_type(self, connection: BaseDatabaseWrapper) -> str:
+        return "json" if connection.vendor == "postgresql" else "text"
+
+    def get_placeholder(self, value: Any, compiler: Any, connection: BaseDatabaseWrapper) -> str:
+        return "%s::json" if connection.vendor == "postgresql" else "%s"
+
+    def select_format(self, compiler: Any, sql: str, params: Any) -> tuple[str, Any]:
+        # As text, else psycopg would decode it and a JSON string could not be told from a document's text.
+        if compiler.connection.vendor == "postgresql":
+            return f"({sql})::text", params
+        return sql, params
+
+    def from_db_value(self, value: str | None, expression: Any, connection: BaseDatabaseWrapper) -> Any:
+        if value is None:
+            return None
+        try:
+            return decode(value)
+        except ValueError:
+            return Undecodable(value)
+
+    def get_prep_value(self, value: Any) -> str | None:
+        return None if value is None else encode(value)
+
+    def value_to_string(self, obj: models.Model) -> Any:
+        return self.value_from_object(obj)
+
+
+class TimestampField(models.DateTimeField):
+    """A moment. On SQLite it is UTC text with six digits after the second, always.
+
+    Django leaves the fraction out when it is zero, and then texts of one moment differ; statements compare texts.
+    """
+
+    def get_db_prep_value(self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False) -> Any:
+        if connection.vendor != "sqlite" or value is None or hasattr(value, "resolve_expression"):
+            return super().get_db_prep_value(value, connection, prepared)
+        moment = self.to_python(value)
+        if timezone.is_naive(moment):
+            moment = timezone.make_aware(moment, timezone.get_default_timezone())
+        return timestamp_text(moment)
+
+    def from_db_value(self, value: Any, expression: Any, connection: BaseDatabaseWrapper) -> Any:
+        if connection.vendor != "sqlite" or not isinstance(value, dt.datetime):
+            return value
+        moment = value.replace(tzinfo=dt.UTC)
+        return moment if settings.USE_TZ else timezone.make_naive(moment, timezone.get_default_timezone())

@@ -1,0 +1,173 @@
+"""The tables. The ORM here serves the admin and the user; the hot statements are in ``sql/``."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+from django.db.models import F, Q
+from django.utils.translation import gettext_lazy as _
+
+from django_jobs import limits
+from django_jobs.fields import ExactJSONField, TimestampField
+from django_jobs.states import FINISHED, WAITING, State
+
+
+class Worker(models.Model):
+    """A worker process. Each start is a new row: a host name and a pid come again, an id never does."""
+
+    host = models.CharField(_("host"), max_length=limits.HOST_LENGTH)
+    pid = models.IntegerField(_("process id"))
+    queues = ExactJSONField(_("queues"), default=list)
+    concurrency = models.IntegerField(_("concurrency"), default=0)
+    version = models.CharField(_("version"), max_length=limits.VERSION_LENGTH, default="")
+    started_at = TimestampField(_("started at"))
+    heartbeat_at = TimestampField(_("last heartbeat at"))
+    expires_at = TimestampField(_("lease ends at"))
+    quiet_requested_at = TimestampField(_("quiet requested at"), null=True, blank=True)
+    stop_requested_at = TimestampField(_("stop requested at"), null=True, blank=True)
+    stopped_at = TimestampField(_("stopped at"), null=True, blank=True)
+    lost_at = TimestampField(_("lost at"), null=True, blank=True)
+    running = models.IntegerField(_("running"), default=0)
+    completed = models.BigIntegerField(_("completed"), default=0)
+    failed = models.BigIntegerField(_("failed"), default=0)
+
+    class Meta:
+        verbose_name = _("worker")
+        verbose_name_plural = _("workers")
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.pid} ({self.pk})"
+
+
+class Job(models.Model):
+    """A request to call a function once, successfully."""
+
+    name = models.CharField(_("name"), max_length=limits.NAME_LENGTH)
+    queue_name = models.CharField(_("queue"), max_length=limits.QUEUE_LENGTH, default="default")
+    args = ExactJSONField(_("positional arguments"), default=list)
+    kwargs = ExactJSONField(_("keyword arguments"), default=dict)
+    priority = models.SmallIntegerField(_("priority"), default=0)
+    state = models.CharField(_("state"), max_length=12, choices=State.choices, default=State.AVAILABLE)
+    attempt = models.SmallIntegerField(_("attempt"), default=0)
+    max_attempts = models.SmallIntegerField(_("most attempts"), default=5)
+    claims = models.IntegerField(_("claims"), default=0)
+    run_after = TimestampField(_("run after"))
+    created_at = TimestampField(_("created at"))
+    attempted_at = TimestampField(_("attempted at"), null=True, blank=True)
+    finalized_at = TimestampField(_("finalized at"), null=True, blank=True)
+    cancel_requested_at = TimestampField(_("cancel requested at"), null=True, blank=True)
+    # No constraint and no index: the row of a worker may go while the job that it ran stays, and a foreign key
+    # would be checked at every claim.
+    worker = models.ForeignKey(
+        Worker,
+        verbose_name=_("worker"),
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        null=True,
+        blank=True,
+        related_name="+",
+    )
+    unique_key = models.CharField(_("unique key"), max_length=limits.KEY_LENGTH, null=True, blank=True)  # noqa: DJ001
+    holds_key = models.BooleanField(_("holds its key"), default=False)
+    # Null where there is none: most jobs have none of these, and a row is written three times in its life.
+    tags = ExactJSONField(_("tags"), null=True, blank=True)
+    error_class = models.CharField(  # noqa: DJ001
+        _("error class"), max_length=limits.ERROR_CLASS_LENGTH, null=True, blank=True
+    )
+    errors = ExactJSONField(_("errors"), null=True, blank=True)
+    result = ExactJSONField(_("result"), null=True, blank=True)
+    metadata = ExactJSONField(_("metadata"), null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("job")
+        verbose_name_plural = _("jobs")
+        indexes: ClassVar = [
+            models.Index(
+                fields=["queue_name", "-priority", "run_after", "id"],
+                condition=Q(state=State.AVAILABLE.value),
+                name="django_jobs_job_claim",
+            ),
+            models.Index(
+                fields=["run_after", "id"],
+                condition=Q(state=State.SCHEDULED.value),
+                name="django_jobs_job_due",
+            ),
+            models.Index(
+                fields=["worker", "id"],
+                condition=Q(state=State.RUNNING.value),
+                name="django_jobs_job_running",
+            ),
+            models.Index(
+                fields=["state", "finalized_at", "id"],
+                condition=Q(finalized_at__isnull=False),
+                name="django_jobs_job_finished",
+            ),
+        ]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["unique_key"], condition=Q(holds_key=True), name="django_jobs_job_unique_key"
+            ),
+            models.CheckConstraint(
+                condition=Q(state__in=FINISHED, finalized_at__isnull=False)
+                | Q(state__in=(*WAITING, State.RUNNING.value), finalized_at__isnull=True),
+                name="django_jobs_job_state_finalized",
+            ),
+            # A waiting job has an attempt left: so a claim, which counts one up, can never break the next rule
+            # and with it the claim of the rows beside it.
+            models.CheckConstraint(
+                condition=Q(attempt__gte=0)
+                & (Q(attempt__lt=F("max_attempts")) | (Q(attempt=F("max_attempts")) & ~Q(state__in=WAITING))),
+                name="django_jobs_job_attempt",
+            ),
+            models.CheckConstraint(
+                condition=~Q(state=State.RUNNING.value) | Q(worker__isnull=False),
+                name="django_jobs_job_running_worker",
+            ),
+            models.CheckConstraint(
+                condition=Q(priority__gte=limits.PRIORITY_LOWEST, priority__lte=limits.PRIORITY_HIGHEST),
+                name="django_jobs_job_priority",
+            ),
+            models.CheckConstraint(
+                condition=Q(holds_key=False) | Q(unique_key__isnull=False),
+                name="django_jobs_job_holds_key",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.pk})"
+
+
+class Queue(models.Model):
+    """What is known of a queue beside its jobs. A queue needs no row to be used."""
+
+    name = models.CharField(_("name"), max_length=limits.QUEUE_LENGTH, unique=True)
+    paused_at = TimestampField(_("paused at"), null=True, blank=True)
+    metadata = ExactJSONField(_("metadata"), default=dict)
+    created_at = TimestampField(_("created at"))
+    updated_at = TimestampField(_("updated at"))
+
+    class Meta:
+        verbose_name = _("queue")
+        verbose_name_plural = _("queues")
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Leadership(models.Model):
+    """Who does the maintenance at present. One row for each name."""
+
+    name = models.CharField(_("name"), max_length=100, primary_key=True)
+    holder = models.CharField(_("holder"), max_length=100)
+    term = models.BigIntegerField(_("term"), default=1)
+    acquired_at = TimestampField(_("acquired at"))
+    expires_at = TimestampField(_("expires at"))
+
+    class Meta:
+        verbose_name = _("leadership")
+        verbose_name_plural = _("leaderships")
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.holder}"

@@ -1,0 +1,111 @@
+"""The checks of a job's options: alike on both databases, before any SQL, each error naming the option."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.utils import timezone
+
+from django_jobs import limits
+from django_jobs.backoff import as_policy
+from django_jobs.exceptions import InvalidJob
+from django_jobs.serialization import find_problem
+
+if TYPE_CHECKING:
+    from django_jobs.definitions import Options
+
+EARLIEST = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+LATEST = dt.datetime(9000, 1, 1, tzinfo=dt.UTC)
+LONGEST_DELAY = dt.timedelta(days=366 * 100)
+
+
+def check(options: Options, name: str) -> Options:
+    """Return the options if they are allowed. Raises InvalidJob, naming the option and the job function."""
+    check_queue_name(options.queue_name, name)
+    _check_whole(
+        options.priority, "priority", limits.PRIORITY_LOWEST, limits.PRIORITY_HIGHEST, name, "; higher runs first"
+    )
+    if options.max_attempts is not None:
+        _check_whole(options.max_attempts, "max_attempts", 1, limits.MAX_ATTEMPTS_HIGHEST, name)
+    if options.run_after is not None:
+        check_run_after(options.run_after, name)
+    if options.using is not None and options.using not in settings.DATABASES:
+        raise InvalidJob(
+            f"using={options.using!r} of {name} is no database; DATABASES has {', '.join(sorted(settings.DATABASES))}."
+        )
+    return options
+
+
+def check_name(name: Any) -> None:
+    """Raise InvalidJob unless ``name`` can be the name of a job function."""
+    _check_text(name, "name", limits.NAME_LENGTH, "a job function")
+
+
+def check_queue_name(queue_name: Any, name: str) -> None:
+    """Raise InvalidJob unless this can be the name of a queue."""
+    _check_text(queue_name, "queue_name", limits.QUEUE_LENGTH, name)
+    bad = next((character for character in queue_name if character in ",:*" or not character.isprintable()), None)
+    if bad is not None or queue_name != queue_name.strip():
+        raise InvalidJob(
+            f"queue_name={queue_name!r} of {name} can't be written in runjobs --queues: leave out commas, colons, "
+            f"asterisks, control characters and outer spaces."
+        )
+
+
+def check_run_after(run_after: Any, name: str) -> None:
+    """Raise InvalidJob unless this is an aware datetime or a timedelta that both databases can hold."""
+    if isinstance(run_after, dt.timedelta):
+        if abs(run_after) > LONGEST_DELAY:
+            raise InvalidJob(f"run_after={run_after!r} of {name} is more than a hundred years away.")
+        return
+    if not isinstance(run_after, dt.datetime):
+        raise InvalidJob(
+            f"run_after of {name} is {run_after!r}, of type {type(run_after).__name__}; it must be an aware datetime "
+            f"or a timedelta from now."
+        )
+    if timezone.is_naive(run_after):
+        if settings.USE_TZ:
+            raise InvalidJob(
+                f"run_after={run_after!r} of {name} has no time zone. Use django.utils.timezone.now() or make_aware(), "
+                f"or a timedelta from now."
+            )
+        run_after = timezone.make_aware(run_after, timezone.get_default_timezone())
+    if not EARLIEST <= run_after <= LATEST:
+        raise InvalidJob(f"run_after={run_after!r} of {name} must lie between the years 1970 and 9000.")
+
+
+def check_backoff(backoff: Any, name: str) -> Any:
+    """Return ``backoff`` if ``@job`` takes it, else raise InvalidJob."""
+    try:
+        as_policy(backoff)
+    except (TypeError, ValueError) as error:
+        raise InvalidJob(f"backoff of {name}: {error}.") from None
+    return backoff
+
+
+def check_exceptions(classes: Any, name: str) -> tuple[type[BaseException], ...]:
+    """Exception classes as a tuple, else raise InvalidJob."""
+    given = classes if isinstance(classes, tuple | list) else (classes,)
+    for each in given:
+        if not (isinstance(each, type) and issubclass(each, BaseException)):
+            raise InvalidJob(f"give_up_on of {name} has {each!r}; it must be exception classes.")
+    return tuple(given)
+
+
+def _check_text(value: Any, option: str, length: int, name: str) -> None:
+    if not isinstance(value, str) or not value:
+        raise InvalidJob(f"{option} of {name} is {value!r}; it must be a string that is not empty.")
+    if len(value) > length:
+        raise InvalidJob(f"{option} of {name} has {len(value)} characters, over the limit of {length}: {value[:60]!r}...")
+    problem = find_problem(value, f"{option} of {name}")
+    if problem is not None:
+        raise InvalidJob(problem)
+
+
+def _check_whole(value: Any, option: str, lowest: int, highest: int, name: str, more: str = "") -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
+        raise InvalidJob(
+            f"{option} of {name} is {value!r}; it must be a whole number from {lowest} to {highest}{more}."
+        )

@@ -1,0 +1,12 @@
+-- Take workers whose lease ran out for lost. From here on their heartbeat finds no row, and they learn it.
+-- The lease is compared again under the row's lock: a heartbeat of this very moment wins.
+UPDATE django_jobs_worker
+SET lost_at = COALESCE(:now::timestamptz, statement_timestamp())
+WHERE id = ANY (ARRAY(
+    SELECT id FROM django_jobs_worker
+    WHERE lost_at IS NULL AND stopped_at IS NULL
+      AND expires_at < COALESCE(:now::timestamptz, statement_timestamp())
+    ORDER BY id
+    FOR UPDATE SKIP LOCKED
+))
+RETURNING {worker columns}

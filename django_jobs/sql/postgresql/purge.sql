@@ -1,0 +1,14 @@
+-- Delete jobs that ended in :state at least :older_than seconds ago (0: this very moment included), :limit at most.
+-- The state is checked again under the lock: a retry of the same moment wins. Ids only come back: nobody reads the
+-- rest, and arguments can be large.
+DELETE FROM django_jobs_job
+WHERE id = ANY (ARRAY(
+    SELECT id FROM django_jobs_job
+    WHERE state = :state AND finalized_at IS NOT NULL AND NOT holds_key
+      AND finalized_at
+          <= COALESCE(:now::timestamptz, statement_timestamp()) - make_interval(secs => :older_than::float8)
+    ORDER BY state, finalized_at, id
+    LIMIT :limit
+    FOR UPDATE SKIP LOCKED
+))
+RETURNING id

@@ -1,0 +1,66 @@
+-- End the claims of workers that are lost or stopped (or, with :worker_id, of that one, as it stops), :limit at most.
+-- holders walks the distinct workers of running jobs, one index descent each; a worker without a row is lost too.
+-- LATERAL checks the row again under its lock and returns it as locked: a job that completed or was claimed again
+-- meanwhile is let be, a cancel request of this very moment counts.
+-- A rescued job spends its attempt. It comes back after a random part of :spread seconds, so that a job that kills
+-- its process does not meet the same neighbours again and again.
+WITH RECURSIVE holders AS (
+    (SELECT worker_id FROM django_jobs_job WHERE state = 'running' ORDER BY worker_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT job.worker_id FROM django_jobs_job AS job
+            WHERE job.state = 'running' AND job.worker_id > holders.worker_id ORDER BY job.worker_id LIMIT 1)
+    FROM holders WHERE holders.worker_id IS NOT NULL
+), lost AS MATERIALIZED (
+    SELECT worker_id FROM holders
+    WHERE worker_id IS NOT NULL AND :worker_id::bigint IS NULL AND NOT EXISTS (
+        SELECT FROM django_jobs_worker AS worker
+        WHERE worker.id = holders.worker_id AND worker.lost_at IS NULL AND worker.stopped_at IS NULL
+    )
+    UNION ALL
+    SELECT :worker_id::bigint WHERE :worker_id::bigint IS NOT NULL
+), held AS MATERIALIZED (
+    SELECT job.*, COALESCE(:now::timestamptz, statement_timestamp()) AS now
+    FROM lost CROSS JOIN LATERAL (
+        SELECT id, attempt, attempted_at, worker_id,
+               CASE WHEN json_typeof(errors) = 'array' THEN errors ELSE '[]'::json END AS errors,
+               CASE WHEN cancel_requested_at IS NOT NULL THEN 'cancelled'
+                    WHEN attempt >= max_attempts THEN 'failed'
+                    WHEN :spread::float8 > 0 THEN 'scheduled' ELSE 'available' END AS next_state
+        FROM django_jobs_job
+        WHERE state = 'running' AND worker_id = lost.worker_id
+        ORDER BY id LIMIT :limit
+        FOR UPDATE SKIP LOCKED
+    ) AS job
+    LIMIT :limit
+)
+UPDATE django_jobs_job AS job
+SET state = held.next_state,
+    run_after = CASE WHEN held.next_state = 'scheduled' THEN held.now + make_interval(secs => random() * :spread::float8)
+                     ELSE job.run_after END,
+    finalized_at = CASE WHEN held.next_state IN ('cancelled', 'failed') THEN held.now END,
+    holds_key = job.holds_key AND held.next_state IN ('scheduled', 'available'),
+    error_class = :error_class::text,
+    errors = (
+        SELECT json_agg(entry ORDER BY position)
+        FROM (
+            SELECT value AS entry, position
+            FROM json_array_elements(held.errors) WITH ORDINALITY AS earlier (value, position)
+            WHERE position <> 2 OR json_array_length(held.errors) < :most_errors
+            UNION ALL
+            SELECT json_build_object(
+                       'number', 1 + CASE WHEN held.errors -> -1 ->> 'number' ~ '^[0-9]{1,9}$'
+                                          THEN (held.errors -> -1 ->> 'number')::integer ELSE 0 END,
+                       'attempt', held.attempt,
+                       'at', to_char(held.now AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"+00:00"'),
+                       'attempted_at',
+                       to_char(held.attempted_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"+00:00"'),
+                       'worker', held.worker_id, 'class', :error_class::text, 'message', :message::text, 'traceback', ''
+                   ), 1000000
+        ) AS entries
+    )
+FROM held
+WHERE job.id = held.id
+RETURNING {job columns of job},
+    CASE WHEN held.next_state IN ('scheduled', 'available') AND :notify::boolean THEN
+        pg_notify('django_jobs', CASE WHEN held.next_state = 'available' THEN '+' || job.queue_name ELSE '@' END)
+    END

@@ -1,0 +1,5 @@
+-- A worker says that it has stopped.
+UPDATE django_jobs_worker
+SET stopped_at = COALESCE(:now::timestamptz, statement_timestamp()), running = 0
+WHERE id = :worker_id AND stopped_at IS NULL
+RETURNING {worker columns}

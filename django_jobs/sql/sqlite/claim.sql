@@ -1,0 +1,19 @@
+-- Claim up to :limit available jobs of one queue for one worker, the first in order.
+-- Writers are serialized, so the rows of the subquery are still available when they are updated. A worker that was
+-- given up, or has stopped, claims nothing.
+UPDATE django_jobs_job
+SET state = 'running',
+    attempt = attempt + 1,
+    claims = claims + 1,
+    attempted_at = :now,
+    worker_id = :worker_id
+WHERE id IN (
+    SELECT id FROM django_jobs_job
+    WHERE state = 'available' AND queue_name = :queue_name
+      AND EXISTS (
+          SELECT 1 FROM django_jobs_worker WHERE id = :worker_id AND lost_at IS NULL AND stopped_at IS NULL
+      )
+    ORDER BY priority DESC, run_after, id
+    LIMIT :limit
+)
+RETURNING {job columns}

@@ -1,0 +1,9 @@
+-- Renew a worker's lease to the moment :lease, and bring back what it must know: the time, paused queues, its jobs with
+-- a cancel request. No row: the worker was given up.
+UPDATE django_jobs_worker
+SET heartbeat_at = :now, expires_at = :lease, running = :running, completed = :completed, failed = :failed
+WHERE id = :worker_id AND lost_at IS NULL AND stopped_at IS NULL
+RETURNING {worker columns}, heartbeat_at,
+    (SELECT json_group_array(name) FROM django_jobs_queue WHERE paused_at IS NOT NULL),
+    (SELECT json_group_array(id) FROM django_jobs_job
+     WHERE state = 'running' AND worker_id = :worker_id AND cancel_requested_at IS NOT NULL)

@@ -1,0 +1,10 @@
+-- Delete jobs that ended in :state at the moment :older_than or before, :limit at most. Ids only come back: nobody
+-- reads the rest, and arguments can be large.
+DELETE FROM django_jobs_job
+WHERE id IN (
+    SELECT id FROM django_jobs_job
+    WHERE state = :state AND finalized_at IS NOT NULL AND NOT holds_key AND finalized_at <= :older_than
+    ORDER BY finalized_at, id
+    LIMIT :limit
+)
+RETURNING id

@@ -1,0 +1,22 @@
+"""The states of a job, and the groups of them that statements and pages speak of."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class State(models.TextChoices):
+    """Where a job stands. The values are what the column holds, readable in psql."""
+
+    PENDING = "pending", _("Pending")
+    SCHEDULED = "scheduled", _("Scheduled")
+    AVAILABLE = "available", _("Available")
+    RUNNING = "running", _("Running")
+    COMPLETED = "completed", _("Completed")
+    FAILED = "failed", _("Failed")
+    CANCELLED = "cancelled", _("Cancelled")
+
+
+WAITING = (State.PENDING.value, State.SCHEDULED.value, State.AVAILABLE.value)
+FINISHED = (State.COMPLETED.value, State.FAILED.value, State.CANCELLED.value)

@@ -1,0 +1,52 @@
+"""The store: the job table of one database behind one contract (:class:`~django_jobs.store.base.Store`)."""
+
+from __future__ import annotations
+
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connections
+
+from django_jobs import conf
+from django_jobs.store.base import Guarantees, Store
+from django_jobs.store.sessions import DjangoSession
+
+
+def django_store(alias: str, notify: bool | None = None) -> Store:
+    """The store on Django's connection of the calling thread, in whatever transaction the caller has open.
+
+    Raises ImproperlyConfigured when the database is neither SQLite nor PostgreSQL.
+    """
+    session = DjangoSession(alias)
+    if _vendor(alias) == "sqlite":
+        from django_jobs.store.sqlite import SQLiteStore
+
+        return SQLiteStore(session)
+    from django_jobs.store.postgresql import PostgreSQLStore
+
+    return PostgreSQLStore(session, conf.get("NOTIFY") if notify is None else notify)
+
+
+def own_store(alias: str, timeout: float | None = None, notify: bool | None = None) -> Store:
+    """A store on a connection of its own, for one thread; opened when first used. Close it.
+
+    :param timeout: seconds that a statement may take; ``DJANGO_JOBS["STATEMENT_TIMEOUT"]`` by default.
+    """
+    timeout = conf.get("STATEMENT_TIMEOUT") if timeout is None else timeout
+    if _vendor(alias) == "sqlite":
+        from django_jobs.store.sqlite import SQLiteSession, SQLiteStore
+
+        return SQLiteStore(SQLiteSession(alias, timeout))
+    from django_jobs.store.postgresql import PostgreSQLSession, PostgreSQLStore
+
+    return PostgreSQLStore(PostgreSQLSession(alias, timeout), conf.get("NOTIFY") if notify is None else notify)
+
+
+def _vendor(alias: str) -> str:
+    connection = connections[alias]
+    if connection.vendor not in ("sqlite", "postgresql"):
+        raise ImproperlyConfigured(
+            f"DATABASES[{alias!r}] is {connection.display_name}; jobs can be kept in SQLite or PostgreSQL only."
+        )
+    return connection.vendor
+
+
+__all__ = ["Guarantees", "Store", "django_store", "own_store"]

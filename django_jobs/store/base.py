@@ -1,0 +1,387 @@
+"""The contract of a store: what the rest of the project asks of the database that holds the jobs.
+
+Every method is one statement of ``sql/<vendor>/``, with no transaction of its own. ``now`` is the time to use, for
+tests; None is the time of the database (on SQLite, which is on this host, of this process).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django_jobs.serialization import decode, parse_timestamp
+from django_jobs.store.rows import (
+    ATTEMPT,
+    ERRORS,
+    ID,
+    JOB_COLUMNS,
+    PRIORITY,
+    RUN_AFTER,
+    WORKER_COLUMNS,
+    CLAIMS,
+    Ended,
+    Heartbeat,
+    JobRow,
+    LeadershipRow,
+    NewJob,
+    Outcome,
+    QueueRow,
+    QueueStats,
+    Retried,
+    WorkerRow,
+)
+from django_jobs.store.sessions import Session
+from django_jobs.store.statements import statement
+
+# How a claim can end (``Outcome.kind``).
+COMPLETED = "completed"
+RETRY = "retry"  # failed; a dead letter if that was the last attempt
+FAILED = "failed"  # a dead letter at once
+SNOOZED = "snoozed"
+CANCELLED = "cancelled"
+RELEASED = "released"
+
+_WIDTH = len(JOB_COLUMNS)
+_WORKER_WIDTH = len(WORKER_COLUMNS)
+
+WORKER_LOST = "django_jobs.WorkerLost"
+
+
+@dataclass(frozen=True)
+class Guarantees:
+    """What this database gives, in data: see :meth:`Store.guarantees`."""
+
+    database: str
+    exclusive_across_processes: bool
+    exclusive_across_hosts: bool
+    wakes_by: str
+    wakes_within: float
+    concurrent_completion_writes: int
+    clock: str
+
+    def describe(self) -> str:
+        """One line for people."""
+        reach = "any number of hosts" if self.exclusive_across_hosts else "any number of processes on one host"
+        writes = self.concurrent_completion_writes
+        return (
+            f"{self.database}: a job is claimed by one worker at a time across {reach}; woken by {self.wakes_by} "
+            f"(polls within {self.wakes_within:g} s all the same); {writes} completion "
+            f"{'write' if writes == 1 else 'writes'} at once; time is {self.clock}'s"
+        )
+
+
+class Store(ABC):
+    """The job table of one database, over one session.
+
+    :param session: runs statements: on Django's connection, in the caller's transaction, or on a connection of its
+        own. A store over a session of its own must not be used by two threads at once.
+    :param notify: whether statements that make work wake workers (PostgreSQL).
+    """
+
+    vendor: str
+
+    def __init__(self, session: Session, notify: bool = True) -> None:
+        self.session = session
+        self.notify = notify
+
+    # -- what this database can do ---------------------------------------------------------------------------------
+
+    @abstractmethod
+    def guarantees(self) -> Guarantees:
+        """What this database gives: exclusive claims across what, wake-ups how, completion writes how many at once."""
+
+    @property
+    def completion_concurrency(self) -> int:
+        """How many :meth:`finish` calls may run at once, each on a session of its own. Undeclared means one."""
+        return 1
+
+    # -- how parameters are written --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _time(self, now: dt.datetime | None) -> Any: ...
+
+    @abstractmethod
+    def _after(self, now: dt.datetime | None, seconds: float) -> Any:
+        """``seconds`` after ``now``, in the way this database's statements take it."""
+
+    @abstractmethod
+    def _before(self, now: dt.datetime | None, seconds: float) -> Any:
+        """``seconds`` before ``now``, in the way this database's statements take it."""
+
+    @abstractmethod
+    def _ids(self, ids: Iterable[int]) -> str: ...
+
+    def _run(self, name: str, now: dt.datetime | None, /, **parameters: Any) -> list[tuple[Any, ...]]:
+        return self._run_with(name, {"now": self._time(now), "notify": self.notify, **parameters})
+
+    def _run_with(self, name: str, parameters: dict[str, Any], whole_rows: bool = True) -> list[tuple[Any, ...]]:
+        return self.session.fetch(statement(self.vendor, name, whole_rows), parameters)
+
+    # -- jobs ------------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def insert(self, new: NewJob, now: dt.datetime | None = None) -> JobRow:
+        """Insert a job and wake who waits for it, in the transaction of the session."""
+
+    @abstractmethod
+    def insert_many(self, new: Sequence[NewJob], now: dt.datetime | None = None) -> list[JobRow]:
+        """Insert jobs, in one statement; returned, with ascending ids, in the order given."""
+
+    def claim(self, worker_id: int, queue_name: str, limit: int, now: dt.datetime | None = None) -> list[JobRow]:
+        """Claim up to ``limit`` available jobs of a queue, in their order: priority, then time, then id."""
+        rows = self._run("claim", now, worker_id=worker_id, queue_name=queue_name, limit=limit)
+        jobs = [JobRow(row) for row in rows]
+        if len(jobs) > 1:
+            jobs.sort(key=_order)
+        return jobs
+
+    @abstractmethod
+    def finish(
+        self, outcomes: Sequence[Outcome], now: dt.datetime | None = None, whole_rows: bool = False
+    ) -> list[Ended]:
+        """Record outcomes, any mix, in one statement.
+
+        One answer for each outcome whose row still exists, in no order: what was stored, or, where the claim was no
+        longer this one, the state that the row has (read once, for just those). ``whole_rows`` brings the rows back
+        whole, in :attr:`Ended.job`.
+        """
+
+    def _ended(
+        self, outcomes: Sequence[Outcome], rows: list[tuple[Any, ...]], whole_rows: bool
+    ) -> list[Ended]:
+        if whole_rows:
+            jobs = [JobRow(row[:_WIDTH]) for row in rows]
+            ended = [Ended(job.id, job.state, True, job) for job in jobs]
+        else:
+            ended = [Ended(row[0], row[1], True) for row in rows]
+        if len(ended) < len(outcomes):
+            stored = {item.id for item in ended}
+            lost = [outcome.id for outcome in outcomes if outcome.id not in stored]
+            ended += [Ended(job.id, job.state, False, job) for job in self.get(lost)]
+        return ended
+
+    @abstractmethod
+    def release(self, jobs: Sequence[JobRow], now: dt.datetime | None = None) -> list[JobRow]:
+        """Give claimed jobs back that never started: as they were before the claim. Returns those given back."""
+
+    def cancel(self, ids: Sequence[int], now: dt.datetime | None = None) -> list[JobRow]:
+        """Cancel waiting jobs at once, and running ones by request. Returns all that exist, as they now are."""
+        return self._jobs(self._run("cancel", now, ids=self._ids(sorted(ids))))
+
+    def retry(self, ids: Sequence[int], now: dt.datetime | None = None) -> list[Retried]:
+        """Make finished jobs available again, with no attempt spent. Returns all that exist, as they now are."""
+        rows = self._run("retry", now, ids=self._ids(sorted(ids)))
+        return [Retried(JobRow(row[:_WIDTH]), bool(row[_WIDTH])) for row in sorted(rows)]
+
+    def promote(self, limit: int = 1000, now: dt.datetime | None = None) -> list[JobRow]:
+        """Make scheduled jobs whose time has come available, the longest due first."""
+        return self._jobs(self._run("promote", now, limit=limit))
+
+    @abstractmethod
+    def next_due(self, now: dt.datetime | None = None) -> float | None:
+        """Seconds until the next scheduled job is due, 0 or less when it is; None when there is none."""
+
+    def rescue(
+        self,
+        limit: int = 1000,
+        spread: float = 10.0,
+        worker_id: int | None = None,
+        reason: str = "The worker's lease ran out.",
+        most_errors: int = 20,
+        now: dt.datetime | None = None,
+    ) -> list[JobRow]:
+        """End the claims of lost and stopped workers, or of ``worker_id`` alone.
+
+        A rescued job's attempt is spent; with attempts left it runs again within ``spread`` seconds (0: at once).
+        """
+        return self._jobs(
+            self._run(
+                "rescue",
+                now,
+                limit=limit,
+                spread=spread,
+                worker_id=worker_id,
+                error_class=WORKER_LOST,
+                message=reason,
+                most_errors=most_errors,
+            )
+        )
+
+    def purge(
+        self, state: str, older_than: float, limit: int = 1000, now: dt.datetime | None = None
+    ) -> list[int]:
+        """Delete jobs that ended in ``state`` at least ``older_than`` seconds ago, and return their ids."""
+        rows = self._run("purge", now, state=state, older_than=self._before(now, older_than), limit=limit)
+        return [row[0] for row in rows]
+
+    def get(self, ids: Iterable[int]) -> list[JobRow]:
+        """The jobs with these ids that exist, in the order of their ids."""
+        return self._jobs(self._run_with("get", {"ids": self._ids(ids)}))
+
+    def stats(self) -> list[QueueStats]:
+        """How many jobs there are, by queue and state."""
+        return [QueueStats(*row) for row in self._run_with("stats", {})]
+
+    def waiting_queues(self) -> list[str]:
+        """The queues that have available jobs."""
+        return [row[0] for row in self._run_with("waiting_queues", {})]
+
+    def _jobs(self, rows: list[tuple[Any, ...]]) -> list[JobRow]:
+        return sorted((JobRow(row[:_WIDTH]) for row in rows), key=lambda job: job.values[ID])
+
+    # -- workers ---------------------------------------------------------------------------------------------------
+
+    def register_worker(
+        self,
+        host: str,
+        pid: int,
+        queues: str,
+        concurrency: int,
+        version: str,
+        lease: float,
+        now: dt.datetime | None = None,
+    ) -> WorkerRow:
+        """A new worker, with a lease of ``lease`` seconds; ``queues`` is JSON."""
+        rows = self._run(
+            "register_worker",
+            now,
+            host=host,
+            pid=pid,
+            queues=queues,
+            concurrency=concurrency,
+            version=version,
+            lease=self._after(now, lease),
+        )
+        return WorkerRow(*rows[0])
+
+    def heartbeat(
+        self,
+        worker_id: int,
+        lease: float,
+        running: int = 0,
+        completed: int = 0,
+        failed: int = 0,
+        now: dt.datetime | None = None,
+    ) -> Heartbeat | None:
+        """Renew a worker's lease. None: it was given up, and must not go on under this id."""
+        rows = self._run(
+            "heartbeat",
+            now,
+            worker_id=worker_id,
+            lease=self._after(now, lease),
+            running=running,
+            completed=completed,
+            failed=failed,
+        )
+        if not rows:
+            return None
+        moment, paused, cancelled = rows[0][_WORKER_WIDTH:]
+        at = parse_timestamp(moment)
+        assert at is not None
+        return Heartbeat(
+            WorkerRow(*rows[0][:_WORKER_WIDTH]),
+            at,
+            frozenset(decode(paused) if paused else ()),
+            frozenset(decode(cancelled) if cancelled else ()),
+        )
+
+    def lose_workers(self, now: dt.datetime | None = None) -> list[WorkerRow]:
+        """Take workers whose lease ran out for lost; the next :meth:`rescue` ends their claims."""
+        return [WorkerRow(*row) for row in self._run("lose_workers", now)]
+
+    def stop_worker(self, worker_id: int, now: dt.datetime | None = None) -> WorkerRow | None:
+        """Note that a worker has stopped."""
+        rows = self._run("stop_worker", now, worker_id=worker_id)
+        return WorkerRow(*rows[0]) if rows else None
+
+    def purge_workers(self, older_than: float, now: dt.datetime | None = None) -> list[WorkerRow]:
+        """Forget workers that stopped, or were lost, ``older_than`` seconds ago or earlier."""
+        rows = self._run("purge_workers", now, older_than=self._before(now, older_than))
+        return [WorkerRow(*row) for row in rows]
+
+    # -- queues ----------------------------------------------------------------------------------------------------
+
+    def upsert_queue(
+        self,
+        name: str,
+        pause: bool | None = None,
+        metadata: str | None = None,
+        now: dt.datetime | None = None,
+    ) -> QueueRow:
+        """Make or change a queue's row; None leaves what is there. ``metadata`` is JSON."""
+        rows = self._run("upsert_queue", now, name=name, pause=pause, metadata=metadata)
+        name, paused_at, text = rows[0]
+        return QueueRow(name, parse_timestamp(paused_at), decode(text))
+
+    # -- leadership ------------------------------------------------------------------------------------------------
+
+    def acquire_leadership(
+        self, name: str, holder: str, lease: float, now: dt.datetime | None = None
+    ) -> LeadershipRow | None:
+        """Become, or remain, the leader for ``lease`` seconds. None: another one leads."""
+        return _leadership(
+            self._run("acquire_leadership", now, name=name, holder=holder, lease=self._after(now, lease))
+        )
+
+    def resign_leadership(
+        self, name: str, holder: str, now: dt.datetime | None = None
+    ) -> LeadershipRow | None:
+        """Stop leading, so that another one can at once. None: ``holder`` did not lead."""
+        return _leadership(self._run("resign_leadership", now, name=name, holder=holder))
+
+    def close(self) -> None:
+        """Close the session's connection, if it has one of its own."""
+        self.session.close()
+
+
+def _leadership(rows: list[tuple[Any, ...]]) -> LeadershipRow | None:
+    if not rows:
+        return None
+    name, holder, term, expires_at = rows[0]
+    until = parse_timestamp(expires_at)
+    assert until is not None
+    return LeadershipRow(name, holder, term, until)
+
+
+def _order(job: JobRow) -> tuple[int, dt.datetime, int]:
+    values = job.values
+    run_after = values[RUN_AFTER]
+    if run_after.__class__ is str:
+        run_after = dt.datetime.fromisoformat(run_after)
+    return (-values[PRIORITY], run_after, values[ID])
+
+
+def started_before(job: JobRow) -> str | None:
+    """When the attempt before the job's present claim started, as text; None when there was none.
+
+    A release puts the job back as it was before the claim, this time included; the last error tells it.
+    """
+    if job.values[ATTEMPT] <= 1 or not job.values[ERRORS]:
+        return None
+    try:
+        moment = dt.datetime.fromisoformat(job.errors[-1]["attempted_at"])
+    except (ValueError, TypeError, KeyError, IndexError):
+        return None  # written by somebody else's SQL, or cut; the job is worth more than this time
+    return moment.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+
+
+_NOTHING_YET = (None, None, None, None, None, False, None, None, None, None, None)
+
+
+def inserted_row(row: tuple[Any, ...], job: NewJob) -> JobRow:
+    """The row of a job just inserted, of what the statement returned (id, run_after, created_at) and what we know."""
+    id_, run_after, created_at = row[:3]
+    later = (job.delay is not None and job.delay > 0) or (
+        job.run_after is not None and parse_timestamp(run_after) > parse_timestamp(created_at)  # type: ignore[operator]
+    )
+    state = "scheduled" if later else "available"
+    known = (id_, job.name, job.queue_name, job.args, job.kwargs, job.priority, state, 0, job.max_attempts, 0)
+    return JobRow((*known, run_after, created_at, *_NOTHING_YET))
+
+
+def by_claim(jobs: Sequence[JobRow]) -> list[JobRow]:
+    """Jobs in the order of their ids, the order in which every statement locks rows."""
+    return sorted(jobs, key=lambda job: (job.values[ID], job.values[CLAIMS]))

@@ -1,0 +1,218 @@
+"""The job table on PostgreSQL."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import socket
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import psycopg
+from psycopg.types.numeric import Int8Dumper
+from psycopg.types.string import TextLoader
+
+from django_jobs import conf
+from django_jobs.serialization import array_literal, text_array_literal
+from django_jobs.store.base import Guarantees, Store, by_claim, inserted_row, started_before
+from django_jobs.store.rows import JOB_COLUMNS, Ended, JobRow, NewJob, Outcome
+from django_jobs.store.sessions import OwnSession
+from django_jobs.store.statements import Statement
+
+CHANNEL = "django_jobs"
+
+_WIDTH = len(JOB_COLUMNS)
+_LISTEN = Statement("listen", f"LISTEN {CHANNEL}", "")
+
+# These are our own statements, of which we know that they go by an index. Statistics of a queue are stale as a rule,
+# and a plan by them can be slower by a factor of a hundred; so the ways that are never right are closed.
+_SETTINGS = {
+    "TimeZone": "UTC",
+    "jit": "off",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "plan_cache_mode": "force_generic_plan",
+}
+
+
+def read_as_text(context: Any) -> None:
+    """Let a psycopg connection or cursor return times and JSON as the text that they are; rows decode when asked."""
+    context.adapters.register_loader("timestamptz", TextLoader)
+    context.adapters.register_loader("json", TextLoader)
+
+
+class PostgreSQLSession(OwnSession):
+    """A connection of the worker's own."""
+
+    def _open(self) -> psycopg.Connection[tuple[Any, ...]]:
+        parameters = self.wrapper.get_connection_params()
+        for key in ("cursor_factory", "context", "prepare_threshold"):
+            parameters.pop(key, None)
+        parameters.setdefault("connect_timeout", max(2, int(min(self.timeout, 10))))
+        # The server and the kernel notice a dead peer; the deadline of each statement notices the rest.
+        parameters.setdefault("keepalives_idle", 10)
+        parameters.setdefault("keepalives_interval", 5)
+        parameters.setdefault("keepalives_count", 3)
+        parameters.setdefault("tcp_user_timeout", int(self.timeout * 1000))
+        parameters.setdefault("application_name", "django_jobs")
+        connection = psycopg.connect(**parameters, autocommit=True)
+        connection.prepare_threshold = 0 if conf.get("PREPARED_STATEMENTS") else None
+        read_as_text(connection)
+        # One type for all whole numbers, else each size of number would be another prepared statement.
+        connection.adapters.register_dumper(int, Int8Dumper)
+        role = self.wrapper.settings_dict["OPTIONS"].get("assume_role")
+        if role:
+            connection.execute("SELECT set_config('role', %s, false)", (role,))
+        settings = {**_SETTINGS, "statement_timeout": str(int(self.timeout * 1000))}
+        connection.execute(
+            "SELECT " + ", ".join(["set_config(%s, %s, false)"] * len(settings)),
+            [part for setting in settings.items() for part in setting],
+        )
+        return connection
+
+    def _execute(self, connection: Any, statement: Statement, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
+        cursor = connection.execute(statement.pyformat, parameters)
+        return cursor.fetchall() if cursor.description else []
+
+    def _cut(self, connection: Any) -> None:
+        # On a duplicate of the socket, so that the driver's own descriptor is never closed under it.
+        with socket.socket(fileno=os.dup(connection.pgconn.socket)) as copy:
+            copy.shutdown(socket.SHUT_RDWR)
+
+    def _usable(self, connection: Any) -> bool:
+        return not connection.closed and connection.info.transaction_status == 0  # IDLE
+
+    def listen(self, timeout: float) -> Iterator[str]:
+        """Listen for wake-ups: the hints that came within ``timeout`` seconds, or earlier when one came."""
+        # LISTEN again each time: it costs little, and asks the server, by a deadline, whether it is still there.
+        self.fetch(_LISTEN, {})
+        with self._errors:
+            for notification in self.connection.notifies(timeout=timeout, stop_after=1):
+                yield notification.payload
+
+
+class PostgreSQLStore(Store):
+    """The statements on PostgreSQL: many hosts, NOTIFY, two completion writers."""
+
+    vendor = "postgresql"
+
+    def guarantees(self) -> Guarantees:
+        return Guarantees(
+            database="PostgreSQL",
+            exclusive_across_processes=True,
+            exclusive_across_hosts=True,
+            wakes_by="NOTIFY" if self.notify else "polling",
+            wakes_within=float(conf.get("POLL_INTERVAL")),
+            concurrent_completion_writes=self.completion_concurrency,
+            clock="the database",
+        )
+
+    @property
+    def completion_concurrency(self) -> int:
+        """Two on connections of their own; one in a transaction, which runs one statement at a time."""
+        return 2 if isinstance(self.session, OwnSession) else 1
+
+    def _time(self, now: dt.datetime | None) -> str | None:
+        return None if now is None else now.isoformat()
+
+    def _after(self, now: dt.datetime | None, seconds: float) -> float:
+        return float(seconds)
+
+    def _before(self, now: dt.datetime | None, seconds: float) -> float:
+        return float(seconds)
+
+    def _ids(self, ids: Iterable[int]) -> str:
+        return array_literal(ids)
+
+    def insert(self, new: NewJob, now: dt.datetime | None = None) -> JobRow:
+        rows = self._run(
+            "insert",
+            now,
+            name=new.name,
+            queue_name=new.queue_name,
+            priority=new.priority,
+            max_attempts=new.max_attempts,
+            args=new.args,
+            kwargs=new.kwargs,
+            run_after=self._time(new.run_after),
+            delay=new.delay,
+        )
+        return JobRow(rows[0][:_WIDTH])
+
+    def insert_many(self, new: Sequence[NewJob], now: dt.datetime | None = None) -> list[JobRow]:
+        shapes: dict[tuple[Any, ...], int] = {}
+        numbers = [shapes.setdefault(job[:6], len(shapes) + 1) for job in new]
+        names, queues, priorities, attempts, times, delays = zip(*shapes, strict=True)
+        rows = self._run(
+            "insert_many",
+            now,
+            names=text_array_literal(names),
+            queue_names=text_array_literal(queues),
+            priorities=array_literal(priorities),
+            max_attempts=array_literal(attempts),
+            run_after=text_array_literal([self._time(time) for time in times]),
+            delays=array_literal(delays),
+            hints=text_array_literal(self._hints(shapes)),
+            args=text_array_literal([job.args for job in new]),
+            kwargs="{}" if all(job.kwargs == "{}" for job in new) else text_array_literal([job.kwargs for job in new]),
+            shape="{}" if len(shapes) == 1 else array_literal(numbers),
+        )
+        rows.sort()
+        return [inserted_row(row, job) for row, job in zip(rows, new, strict=True)]
+
+    def _hints(self, shapes: Iterable[tuple[Any, ...]]) -> set[str]:
+        if not self.notify:
+            return set()
+        return {
+            f"+{queue}" if run_after is None and (delay is None or delay <= 0) else "@"
+            for _, queue, _, _, run_after, delay in shapes
+        }
+
+    def finish(
+        self, outcomes: Sequence[Outcome], now: dt.datetime | None = None, whole_rows: bool = False
+    ) -> list[Ended]:
+        ids, claims, kinds, delays, classes, errors, results = zip(*sorted(outcomes, key=_by_id), strict=True)
+        rows = self._run_with(
+            "finish",
+            {
+                "now": self._time(now),
+                "notify": self.notify,
+                "ids": array_literal(ids),
+                "claims": array_literal(claims),
+                "kinds": array_literal(kinds),
+                "delays": _sparse(delays, array_literal),
+                "error_classes": _sparse(classes, text_array_literal),
+                "errors": _sparse(errors, text_array_literal),
+                "results": _sparse(results, text_array_literal),
+            },
+            whole_rows,
+        )
+        return self._ended(outcomes, rows, whole_rows)
+
+    def release(self, jobs: Sequence[JobRow], now: dt.datetime | None = None) -> list[JobRow]:
+        jobs = by_claim(jobs)
+        rows = self._run(
+            "release",
+            now,
+            ids=array_literal([job.id for job in jobs]),
+            claims=array_literal([job.claims for job in jobs]),
+            attempted_at=text_array_literal(
+                [None if (text := started_before(job)) is None else f"{text}+00" for job in jobs]
+            ),
+        )
+        return self._jobs(rows)
+
+    def next_due(self, now: dt.datetime | None = None) -> float | None:
+        rows = self._run("next_due", now)
+        return float(rows[0][0]) if rows else None
+
+
+def _by_id(outcome: Outcome) -> int:
+    return outcome[0]
+
+
+def _sparse(values: Sequence[Any], literal: Any) -> str:
+    """An array, or an empty one where all are null: unnest fills it up, and nothing is sent or parsed."""
+    return literal(values) if any(value is not None for value in values) else "{}"

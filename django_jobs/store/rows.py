@@ -1,0 +1,224 @@
+"""Rows as the statements return them: no model instance, nothing decoded before it is asked for."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from django_jobs.serialization import Undecodable, decode, parse_timestamp
+
+JOB_COLUMNS = (
+    "id",
+    "name",
+    "queue_name",
+    "args",
+    "kwargs",
+    "priority",
+    "state",
+    "attempt",
+    "max_attempts",
+    "claims",
+    "run_after",
+    "created_at",
+    "attempted_at",
+    "finalized_at",
+    "cancel_requested_at",
+    "worker_id",
+    "unique_key",
+    "holds_key",
+    "tags",
+    "error_class",
+    "errors",
+    "result",
+    "metadata",
+)
+COLUMN = {name: index for index, name in enumerate(JOB_COLUMNS)}
+(
+    ID,
+    NAME,
+    QUEUE_NAME,
+    ARGS,
+    KWARGS,
+    PRIORITY,
+    STATE,
+    ATTEMPT,
+    MAX_ATTEMPTS,
+    CLAIMS,
+    RUN_AFTER,
+    CREATED_AT,
+    ATTEMPTED_AT,
+    FINALIZED_AT,
+    CANCEL_REQUESTED_AT,
+    WORKER_ID,
+    UNIQUE_KEY,
+    HOLDS_KEY,
+    TAGS,
+    ERROR_CLASS,
+    ERRORS,
+    RESULT,
+    METADATA,
+) = range(len(JOB_COLUMNS))
+
+
+def _plain(index: int) -> Any:
+    return property(lambda row: row.values[index], doc=f"The column {JOB_COLUMNS[index]}.")
+
+
+def _moment(index: int) -> Any:
+    return property(
+        lambda row: parse_timestamp(row.values[index]), doc=f"The column {JOB_COLUMNS[index]}: aware, or None."
+    )
+
+
+def _json(index: int, empty: Callable[[], Any]) -> Any:
+    def read(row: JobRow) -> Any:
+        text = row.values[index]
+        if text is None:
+            return empty()
+        try:
+            return decode(text)
+        except ValueError:
+            return Undecodable(text)
+
+    return property(read, doc=f"The column {JOB_COLUMNS[index]}, decoded now.")
+
+
+class JobRow:
+    """A job as the database last told it. Read it; it does not change when the row does.
+
+    ``args``, ``kwargs``, ``tags``, ``errors``, ``result`` and ``metadata`` are decoded each time they are read;
+    ``run_after``, ``created_at``, ``attempted_at``, ``finalized_at`` and ``cancel_requested_at`` are aware datetimes
+    in UTC.
+    """
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: tuple[Any, ...]) -> None:
+        self.values = values
+
+    id: int = _plain(ID)
+    name: str = _plain(NAME)
+    queue_name: str = _plain(QUEUE_NAME)
+    args: list[Any] = _json(ARGS, list)
+    kwargs: dict[str, Any] = _json(KWARGS, dict)
+    priority: int = _plain(PRIORITY)
+    state: str = _plain(STATE)
+    attempt: int = _plain(ATTEMPT)
+    max_attempts: int = _plain(MAX_ATTEMPTS)
+    claims: int = _plain(CLAIMS)
+    run_after: dt.datetime = _moment(RUN_AFTER)
+    created_at: dt.datetime = _moment(CREATED_AT)
+    attempted_at: dt.datetime | None = _moment(ATTEMPTED_AT)
+    finalized_at: dt.datetime | None = _moment(FINALIZED_AT)
+    cancel_requested_at: dt.datetime | None = _moment(CANCEL_REQUESTED_AT)
+    worker_id: int | None = _plain(WORKER_ID)
+    unique_key: str | None = _plain(UNIQUE_KEY)
+    holds_key: bool = property(lambda row: bool(row.values[HOLDS_KEY]), doc="Whether it holds its unique key.")  # type: ignore[assignment]
+    tags: list[str] = _json(TAGS, list)
+    error_class: str | None = _plain(ERROR_CLASS)
+    errors: list[dict[str, Any]] = _json(ERRORS, list)
+    result: Any = _json(RESULT, lambda: None)
+    metadata: dict[str, Any] = _json(METADATA, dict)
+
+    def __repr__(self) -> str:
+        return f"<job {self.id} {self.name} {self.state}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, JobRow) and other.values == self.values
+
+    def __hash__(self) -> int:
+        return hash(self.values[ID])
+
+
+class NewJob(NamedTuple):
+    """What is inserted. All of it has been checked; ``args`` and ``kwargs`` are encoded."""
+
+    name: str
+    queue_name: str = "default"
+    priority: int = 0
+    max_attempts: int = 5
+    run_after: dt.datetime | None = None
+    delay: float | None = None
+    args: str = "[]"
+    kwargs: str = "{}"
+
+
+class Outcome(NamedTuple):
+    """How a claim ended. ``(id, claims)`` is the claim; ``kind`` one of the words of :mod:`django_jobs.store.base`."""
+
+    id: int
+    claims: int
+    kind: str
+    delay: float | None = None
+    error_class: str | None = None
+    errors: str | None = None
+    result: str | None = None
+
+
+class Ended(NamedTuple):
+    """What a finish stored for one job, or (``stored`` false) what it found instead."""
+
+    id: int
+    state: str
+    stored: bool
+    job: JobRow | None = None
+
+
+class Retried(NamedTuple):
+    """A job that was to be retried, as it now is; ``done`` says whether it was."""
+
+    job: JobRow
+    done: bool
+
+
+class WorkerRow(NamedTuple):
+    """A worker as its statements return it."""
+
+    id: int
+    host: str
+    pid: int
+    started_at: Any
+    heartbeat_at: Any
+    expires_at: Any
+    quiet_requested_at: Any
+    stop_requested_at: Any
+    stopped_at: Any
+    lost_at: Any
+
+
+WORKER_COLUMNS = WorkerRow._fields
+
+
+class Heartbeat(NamedTuple):
+    """What a worker learns from its heartbeat: its row, the database's time, what is paused, what is cancelled."""
+
+    worker: WorkerRow
+    now: dt.datetime
+    paused: frozenset[str]
+    cancelled: frozenset[int]
+
+
+class QueueRow(NamedTuple):
+    """A queue's row."""
+
+    name: str
+    paused_at: dt.datetime | None
+    metadata: dict[str, Any]
+
+
+class LeadershipRow(NamedTuple):
+    """Who leads, until when; ``term`` counts the holders."""
+
+    name: str
+    holder: str
+    term: int
+    expires_at: dt.datetime
+
+
+class QueueStats(NamedTuple):
+    """Counts of one queue in one state."""
+
+    queue_name: str
+    state: str
+    count: int

@@ -1,0 +1,118 @@
+"""How a store reaches its database: on Django's connection, or on one of its own."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from django.db import DatabaseError, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.utils import DatabaseErrorWrapper, InterfaceError
+
+from django_jobs.store.deadlines import Deadline, watchdog
+from django_jobs.store.statements import Statement
+
+# What a connection that broke, or a server that is away, is told by. Worth trying again.
+CONNECTION_ERRORS = (DatabaseError, InterfaceError, OSError)
+
+
+class Session(ABC):
+    """Runs one statement at a time and counts them. Errors are Django's (``django.db.utils``)."""
+
+    def __init__(self) -> None:
+        self.statements = 0
+
+    @abstractmethod
+    def fetch(self, statement: Statement, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
+        """Run a statement and return all of its rows."""
+
+    def close(self) -> None:
+        """Close the connection, if the session has one of its own; the next statement opens a new one."""
+
+
+class DjangoSession(Session):
+    """Statements on ``connections[alias]`` of the calling thread: in the caller's transaction, counted by
+    ``assertNumQueries``, with Django's exceptions. May be shared by threads."""
+
+    def __init__(self, alias: str) -> None:
+        super().__init__()
+        self.alias = alias
+
+    def fetch(self, statement: Statement, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
+        connection = connections[self.alias]
+        with connection.cursor() as cursor:
+            if connection.vendor == "postgresql":
+                from django_jobs.store.postgresql import read_as_text
+
+                read_as_text(cursor.cursor)
+            cursor.execute(statement.pyformat, parameters)
+            return cursor.fetchall()
+
+
+class OwnSession(Session):
+    """Statements on a connection of its own, opened when first used, and again after it broke.
+
+    Every statement has a deadline that this process keeps: past it the connection is cut from below, since a
+    half-open one answers nothing and fails nothing.
+
+    :param alias: the database.
+    :param timeout: seconds that a statement, or a connection attempt, may take.
+    """
+
+    def __init__(self, alias: str, timeout: float) -> None:
+        super().__init__()
+        self.alias = alias
+        self.timeout = timeout
+        self.connects = 0
+        self._connection: Any = None
+        # A wrapper of its own, never connected: it knows the parameters, and turns errors into Django's.
+        self.wrapper: BaseDatabaseWrapper = connections.create_connection(alias)
+        self._errors = DatabaseErrorWrapper(self.wrapper)
+
+    @abstractmethod
+    def _open(self) -> Any:
+        """A new connection of the driver's, in autocommit."""
+
+    @abstractmethod
+    def _execute(self, connection: Any, statement: Statement, parameters: dict[str, Any]) -> list[tuple[Any, ...]]: ...
+
+    @abstractmethod
+    def _cut(self, connection: Any) -> None:
+        """Make a statement that runs on ``connection`` fail now. Called from another thread."""
+
+    @abstractmethod
+    def _usable(self, connection: Any) -> bool:
+        """Whether the connection can be used for another statement after one that failed."""
+
+    @property
+    def connection(self) -> Any:
+        """The driver's connection, opened now if need be."""
+        if self._connection is None:
+            with self._errors:
+                self._connection = self._open()
+            self.connects += 1
+        return self._connection
+
+    def fetch(self, statement: Statement, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
+        connection = self.connection
+        deadline = Deadline(self.timeout, lambda: self._cut(connection))
+        watchdog.watch(deadline)
+        try:
+            with self._errors:
+                rows = self._execute(connection, statement, parameters)
+            self.statements += 1
+            return rows
+        except BaseException:
+            if not self._usable(connection):
+                self.close()
+            raise
+        finally:
+            watchdog.forget(deadline)
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            try:
+                connection.close()
+            except Exception:  # noqa: S110 - it is gone either way
+                pass

@@ -1,0 +1,175 @@
+"""The job table on SQLite."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django_jobs import conf
+from django_jobs.serialization import parse_timestamp, timestamp_text
+from django_jobs.store.base import RETRY, SNOOZED, Guarantees, Store, by_claim, inserted_row, started_before
+from django_jobs.store.rows import JOB_COLUMNS, Ended, JobRow, NewJob, Outcome, Retried
+from django_jobs.store.sessions import OwnSession
+from django_jobs.store.statements import Statement
+
+_WIDTH = len(JOB_COLUMNS)
+
+# How soon a commit of another connection is noticed (PRAGMA data_version is read this often).
+WATCH_INTERVAL = 0.01
+
+
+class SQLiteSession(OwnSession):
+    """A connection of the worker's own, to the same file."""
+
+    def _open(self) -> sqlite3.Connection:
+        settings = self.wrapper.settings_dict
+        options = settings.get("OPTIONS", {})
+        connection = sqlite3.connect(
+            settings["NAME"],
+            timeout=min(float(options.get("timeout", 5.0)), self.timeout),
+            isolation_level=None,
+            check_same_thread=False,
+            uri=bool(options.get("uri", False)) or str(settings["NAME"]).startswith("file:"),
+        )
+        for pragma in str(options.get("init_command", "")).split(";"):
+            if pragma.strip():
+                connection.execute(pragma)
+        return connection
+
+    def _execute(self, connection: Any, statement: Statement, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
+        # To the end, always: a RETURNING that is not fetched to the end keeps the write lock.
+        return connection.execute(statement.named, parameters).fetchall()  # type: ignore[no-any-return]
+
+    def _cut(self, connection: Any) -> None:
+        connection.interrupt()
+
+    def _usable(self, connection: Any) -> bool:
+        return not connection.in_transaction
+
+    def data_version(self) -> int:
+        """A number that changes when another connection, of any process, has committed."""
+        return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
+
+
+class SQLiteStore(Store):
+    """The statements on SQLite: one host, one writer at a time, the caller's clock."""
+
+    vendor = "sqlite"
+
+    def guarantees(self) -> Guarantees:
+        return Guarantees(
+            database="SQLite",
+            exclusive_across_processes=True,
+            exclusive_across_hosts=False,
+            wakes_by=f"watching the file every {WATCH_INTERVAL * 1000:g} ms",
+            wakes_within=float(conf.get("POLL_INTERVAL")),
+            concurrent_completion_writes=self.completion_concurrency,
+            clock="this host",
+        )
+
+    def _time(self, now: dt.datetime | None) -> str:
+        return timestamp_text(now or dt.datetime.now(dt.UTC))
+
+    def _after(self, now: dt.datetime | None, seconds: float) -> str:
+        return self._shifted(now, seconds)
+
+    def _before(self, now: dt.datetime | None, seconds: float) -> str:
+        return self._shifted(now, -seconds)
+
+    def _shifted(self, now: dt.datetime | None, seconds: float) -> str:
+        moment = now or dt.datetime.now(dt.UTC)
+        try:
+            return timestamp_text(moment + dt.timedelta(seconds=seconds))
+        except OverflowError:  # longer than the calendar
+            return timestamp_text((dt.datetime.max if seconds > 0 else dt.datetime.min).replace(tzinfo=dt.UTC))
+
+    def _ids(self, ids: Iterable[int]) -> str:
+        return json.dumps(list(ids))
+
+    def insert(self, new: NewJob, now: dt.datetime | None = None) -> JobRow:
+        now = now or dt.datetime.now(dt.UTC)
+        rows = self._run(
+            "insert",
+            now,
+            name=new.name,
+            queue_name=new.queue_name,
+            priority=new.priority,
+            max_attempts=new.max_attempts,
+            args=new.args,
+            kwargs=new.kwargs,
+            run_after=self._due(new.run_after, new.delay, now),
+        )
+        return JobRow(rows[0])
+
+    def insert_many(self, new: Sequence[NewJob], now: dt.datetime | None = None) -> list[JobRow]:
+        now = now or dt.datetime.now(dt.UTC)
+        due: dict[tuple[Any, Any], str] = {}
+        for when in {(job.run_after, job.delay) for job in new}:
+            due[when] = self._due(*when, now)
+        rows = self._run(
+            "insert_many",
+            now,
+            rows=json.dumps(
+                [
+                    (name, queue, priority, attempts, due[run_after, delay], args, kwargs)
+                    for name, queue, priority, attempts, run_after, delay, args, kwargs in new
+                ],
+                ensure_ascii=False,
+            ),
+        )
+        rows.sort()
+        return [inserted_row(row, job) for row, job in zip(rows, new, strict=True)]
+
+    def _due(self, run_after: dt.datetime | None, delay: float | None, now: dt.datetime) -> str:
+        if run_after is not None:
+            return timestamp_text(run_after)
+        return self._after(now, delay or 0.0)
+
+    def finish(
+        self, outcomes: Sequence[Outcome], now: dt.datetime | None = None, whole_rows: bool = False
+    ) -> list[Ended]:
+        now = now or dt.datetime.now(dt.UTC)
+        rows = self._run_with(
+            "finish",
+            {
+                "now": self._time(now),
+                "rows": json.dumps(
+                    [
+                        (
+                            id_,
+                            claims,
+                            kind,
+                            self._after(now, delay or 0.0) if kind == RETRY or kind == SNOOZED else None,
+                            error_class,
+                            errors,
+                            result,
+                        )
+                        for id_, claims, kind, delay, error_class, errors, result in outcomes
+                    ],
+                    ensure_ascii=False,
+                ),
+            },
+            whole_rows,
+        )
+        return self._ended(outcomes, rows, whole_rows)
+
+    def release(self, jobs: Sequence[JobRow], now: dt.datetime | None = None) -> list[JobRow]:
+        claims = [(job.id, job.claims, started_before(job)) for job in by_claim(jobs)]
+        return self._jobs(self._run("release", now, rows=json.dumps(claims)))
+
+    def retry(self, ids: Sequence[int], now: dt.datetime | None = None) -> list[Retried]:
+        # SQLite's RETURNING sees no other table, so that a row was retried is read off the time that it now has.
+        now = now or dt.datetime.now(dt.UTC)
+        jobs = self._jobs(self._run("retry", now, ids=self._ids(sorted(ids))))
+        return [Retried(job, job.state == "available" and job.run_after == now) for job in jobs]
+
+    def next_due(self, now: dt.datetime | None = None) -> float | None:
+        rows = self._run_with("next_due", {})
+        if not rows:
+            return None
+        due = parse_timestamp(rows[0][0])
+        assert due is not None
+        return (due - (now or dt.datetime.now(dt.UTC))).total_seconds()

@@ -1,0 +1,44 @@
+"""The statements, read from ``sql/<vendor>/<name>.sql``.
+
+In the files a parameter is ``:name``, and ``{job columns}`` (or ``{job columns of t}``) stands for all columns of
+a job in the order of :data:`~django_jobs.store.rows.JOB_COLUMNS`. Comments are for the reader and are not sent.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from importlib import resources
+from typing import NamedTuple
+
+from django_jobs.store.rows import JOB_COLUMNS, WORKER_COLUMNS
+
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)\b")
+_COLUMNS = re.compile(r"\{(job|worker|finish) columns(?: of (\w+))?\}")
+
+
+class Statement(NamedTuple):
+    """One statement, in the two ways of writing parameters that the drivers know."""
+
+    name: str
+    pyformat: str  # %(name)s: psycopg, and Django's cursors
+    named: str  # :name: sqlite3
+
+
+@functools.cache
+def statement(vendor: str, name: str, whole_rows: bool = True) -> Statement:
+    """The statement called ``name`` for that database.
+
+    ``whole_rows`` is for the one that can do with less: ``{finish columns}`` are all of a job's, or id and state.
+    """
+    text = (resources.files("django_jobs") / "sql" / vendor / f"{name}.sql").read_text("utf-8")
+    text = re.sub(r"--[^\n]*", "", text)
+    columns = {"job": JOB_COLUMNS, "worker": WORKER_COLUMNS, "finish": JOB_COLUMNS if whole_rows else ("id", "state")}
+
+    def expand(match: re.Match[str]) -> str:
+        prefix = f"{match[2]}." if match[2] else ""
+        return ", ".join(prefix + column for column in columns[match[1]])
+
+    text = re.sub(r"\s+", " ", _COLUMNS.sub(expand, text)).strip().rstrip(";")
+    return Statement(name, _PARAMETER.sub(r"%(\1)s", text.replace("%", "%%")), text)
+
