@@ -3,90 +3,91 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from django_jobs.exceptions import InvalidArguments
-from django_jobs.serialization import NotStorable, encode, encode_storable
-
-_EASY = frozenset({int, bool, type(None)})
+from django_jobs.serialization import NotStorable, encode, encode_plain, encode_storable
 
 
 class Arguments:
     """Checks and encodes the arguments of one function; what can be prepared is prepared once.
 
     :param function: the job's function.
-    :param skip: how many leading parameters the worker supplies (1 for the context).
+    :param skip: how many leading arguments the worker supplies (1 for the context).
+    :raises TypeError: when the function's signature can't be read, or does not take the leading arguments.
     """
 
     def __init__(self, function: Callable[..., Any], skip: int = 0) -> None:
-        signature = inspect.signature(function)
-        parameters = list(signature.parameters.values())[skip:]
-        self.signature = signature.replace(parameters=parameters)
-        kinds = {parameter.kind for parameter in parameters}
+        try:
+            self._whole = inspect.signature(function)
+        except ValueError as error:
+            raise TypeError(str(error)) from None
+        self._leading = (None,) * skip
+        self._whole.bind_partial(*self._leading)
+        parameters = list(self._whole.parameters.values())
+        # *args takes the leading arguments and any others.
+        parameters = [
+            parameter
+            for index, parameter in enumerate(parameters)
+            if index >= skip or parameter.kind is parameter.VAR_POSITIONAL
+        ]
+        #: What a caller of ``enqueue`` gives.
+        self.signature = self._whole.replace(parameters=parameters)
         positional = [
             parameter
             for parameter in parameters
             if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
         ]
         self._names = [parameter.name for parameter in positional]
+        self._rest = next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), "args")
         self._least = sum(parameter.default is parameter.empty for parameter in positional)
         # Binding costs more than all the rest of an enqueue's Python; for plain parameters counting is enough.
-        self._plain = kinds <= {inspect.Parameter.POSITIONAL_OR_KEYWORD}
+        self._plain = len(positional) == len(parameters)
 
     def fit(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Raise InvalidArguments unless the function can be called with these."""
         if self._plain and not kwargs and self._least <= len(args) <= len(self._names):
             return
         try:
-            self.signature.bind(*args, **kwargs)
+            self._whole.bind(*self._leading, *args, **kwargs)
         except TypeError as error:
             raise InvalidArguments(f"{error}; the parameters are {self.signature}") from None
 
     def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any], most_bytes: int) -> tuple[str, str]:
         """The arguments as JSON texts. Raises InvalidArguments, naming the argument, for what can't be stored."""
+        encoded_args = encode_plain(list(args)) if args else "[]"
+        encoded_kwargs = encode_plain(kwargs) if kwargs else "{}"
         try:
-            return self._encode(args, kwargs, most_bytes)
+            if encoded_args is None or encoded_kwargs is None:
+                encoded_args, encoded_kwargs = self._encode_each(args, kwargs)
+            if len(encoded_args) + len(encoded_kwargs) > most_bytes // 4:
+                self._check_size(args, kwargs, encoded_args, encoded_kwargs, most_bytes)
         except NotStorable as error:
             raise InvalidArguments(str(error)) from None
-
-    def _encode(self, args: Sequence[Any], kwargs: Mapping[str, Any], most_bytes: int) -> tuple[str, str]:
-        if kwargs:
-            for name, value in kwargs.items():
-                self._check(value, name)
-            encoded_kwargs = encode_storable(dict(kwargs), "the arguments")
-        else:
-            encoded_kwargs = "{}"
-        if args:
-            for value in args:
-                kind = type(value)
-                if not (kind in _EASY or (kind is str and value.isascii() and "\0" not in value)):
-                    for index, item in enumerate(args):
-                        self._check(item, self._name(index))
-                    break
-            try:
-                encoded_args = encode(list(args))
-            except ValueError as error:  # an integer of over 4,300 digits, which Python does not write
-                raise NotStorable(f"an argument can't be written as JSON: {error}") from None
-        else:
-            encoded_args = "[]"
-        if len(encoded_args) + len(encoded_kwargs) > most_bytes // 4:
-            size = len(encoded_args.encode()) + len(encoded_kwargs.encode())
-            if size > most_bytes:
-                raise NotStorable(
-                    f"the arguments are {size:,} bytes as JSON, over the limit of {most_bytes:,}"
-                    f"{self._largest(args, kwargs)}. Store the data and pass its key, or raise "
-                    f"DJANGO_JOBS['MAX_ARGUMENT_BYTES']."
-                )
         return encoded_args, encoded_kwargs
 
-    def _check(self, value: Any, name: str) -> None:
-        encode_storable(value, f"argument {name!r}")
+    def _encode_each(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[str, str]:
+        """Look closely at each argument: to name the one that is wrong, or to find that all are right."""
+        for what, value in self._described(args, kwargs):
+            encode_storable(value, what)
+        return encode(list(args)), encode_storable(dict(kwargs), "the arguments")
 
-    def _name(self, index: int) -> str:
-        return self._names[index] if index < len(self._names) else str(index)
+    def _check_size(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], encoded_args: str, encoded_kwargs: str, most_bytes: int
+    ) -> None:
+        size = len(encoded_args.encode()) + len(encoded_kwargs.encode())
+        if size > most_bytes:
+            largest, _ = max(self._described(args, kwargs), key=lambda described: len(encode(described[1])))
+            raise NotStorable(
+                f"the arguments are {size:,} bytes as JSON, over the limit of {most_bytes:,} (the largest is "
+                f"{largest}). Store the data and pass its key, or raise DJANGO_JOBS['MAX_ARGUMENT_BYTES']."
+            )
 
-    def _largest(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-        named = {**{self._name(index): value for index, value in enumerate(args)}, **kwargs}
-        name = max(named, key=lambda key: len(encode(named[key])))
-        return f" (the largest is {name!r})"
+    def _described(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        for index, value in enumerate(args):
+            known = index < len(self._names)
+            name = f"{self._names[index]!r}" if known else f"{index - len(self._names)} of *{self._rest}"
+            yield f"argument {name}", value
+        for key, value in kwargs.items():
+            yield f"argument {key!r}", value

@@ -9,6 +9,8 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+import sys
+from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,6 +20,11 @@ encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", 
 _scanner = json.JSONDecoder(parse_constant=lambda text: _refuse_constant(text)).decode
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
+_STR = frozenset({str})
+_ITEMS = (dict.items, OrderedDict.items)
+
+# How much of a value is shown in a message.
+SHOWN = 100
 
 
 def _refuse_constant(text: str) -> Any:
@@ -48,67 +55,122 @@ def encode_storable(value: Any, what: str) -> str:
     ``what`` names the value in the error ("argument 'user_id'"). Raises :class:`NotStorable`, which says what is
     wrong, where in the value, and what to do.
     """
+    text = encode_plain(value)
+    if text is not None:
+        return text
     problem = find_problem(value, what)
     if problem is not None:
         raise NotStorable(problem)
     try:
         return encode(value)
-    except (ValueError, TypeError, RecursionError) as error:  # such as an integer of over 4,300 digits
-        raise NotStorable(f"{what}: {error}") from None
+    except (ValueError, TypeError, RecursionError) as error:
+        raise NotStorable(f"{what} can't be written as JSON: {error}") from None
+
+
+def encode_plain(value: Any) -> str | None:
+    """The usual case of :func:`encode_storable`, quickly; None when the value needs a closer look."""
+    if not _plain(value):
+        return None
+    try:
+        text = encode(value)
+    except (ValueError, RecursionError):  # NaN, infinity, an integer of over 4,300 digits
+        return None
+    # The text is looked at once as a whole, rather than each string in it.
+    return text if "\\u0000" not in text and _is_text(text) else None
+
+
+def _plain(value: Any, depth: int = 0) -> bool:
+    """Whether the value is made of exactly the types that JSON has, not of subclasses, and not too deeply nested."""
+    kind = type(value)
+    if kind in _SCALARS:
+        return True
+    if depth >= JSON_DEPTH:
+        return False
+    if kind is dict:
+        if not _STR.issuperset(map(type, value)):
+            return False
+        value = value.values()
+    elif kind is not list:
+        return False
+    if _SCALARS.issuperset(map(type, value)):
+        return True
+    return all(type(item) in _SCALARS or _plain(item, depth + 1) for item in value)
+
+
+def _is_text(value: str) -> bool:
+    if value.isascii():
+        return True
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def find_problem(value: Any, where: str, depth: int = 0) -> str | None:
     """Say what keeps ``value`` from being stored as JSON, or None when nothing does."""
+    # By the type, never by isinstance: that asks a lazy object what it stands for, which may be a query.
     kind = type(value)
-    if kind is str:
-        return None if value.isascii() and "\0" not in value else _text_problem(value, where)
-    if kind is int or kind is bool or value is None:
+    if issubclass(kind, str):
+        return _text_problem(value, where)
+    if value is None or kind is bool:
         return None
-    if depth > JSON_DEPTH:
-        return f"{where.split('[', 1)[0]} is nested more than {JSON_DEPTH} levels deep."
-    if isinstance(value, float):
+    if issubclass(kind, int):
+        return _int_problem(value, where)
+    if issubclass(kind, float):
         if math.isfinite(value):
             return None
-        return f"{where} is {value}, which JSON can't hold. Pass None, or a string, and convert it in the job."
-    if isinstance(value, list):
-        for index, item in enumerate(value):
-            if type(item) not in _SCALARS or type(item) is str or type(item) is float:
-                problem = find_problem(item, f"{where}[{index}]", depth + 1)
-                if problem is not None:
-                    return problem
-        return None
-    if isinstance(value, dict):
-        for key, item in value.items():
-            problem = _key_problem(key, where) or find_problem(item, f"{where}[{key!r}]", depth + 1)
-            if problem is not None:
-                return problem
-        return None
-    if isinstance(value, str):
-        return _text_problem(value, where)
-    if isinstance(value, int):
-        return None
-    return _type_problem(value, where)
+        return f"{where} is {float.__repr__(value)}, which JSON can't hold. Pass None, or a string, and convert it in the job."
+    # A subclass that is read in a way of its own is not what the encoder would see: QueryDict has more than one value
+    # for a key, ErrorList nothing at all.
+    is_list = issubclass(kind, list) and kind.__iter__ is list.__iter__
+    if not is_list and not (issubclass(kind, dict) and kind.items in _ITEMS):
+        return _type_problem(value, where)
+    if depth >= JSON_DEPTH:
+        return (
+            f"{where.split('[', 1)[0]} is nested more than {JSON_DEPTH} levels deep, or contains itself. Pass it "
+            f"flat, or as text."
+        )
+    items = enumerate(value) if is_list else value.items()
+    for key, item in items:
+        problem = None if is_list else _key_problem(key, where)
+        if problem is None:
+            problem = find_problem(item, f"{where}[{shown(key)}]", depth + 1)
+        if problem is not None:
+            return problem
+    return None
 
 
 def _key_problem(key: Any, where: str) -> str | None:
-    if not isinstance(key, str):
+    if not issubclass(type(key), str):
         return (
-            f"{where} has the key {key!r} of type {type(key).__name__}; JSON keys are strings, and it would come "
+            f"{where} has the key {shown(key)} of type {type(key).__name__}; JSON keys are strings, and it would come "
             f"back as one. Use str keys."
         )
-    return _text_problem(key, f"the key {key!r} of {where}")
+    return _text_problem(key, f"the key {shown(key)} of {where}")
 
 
 def _text_problem(value: str, where: str) -> str | None:
-    position = value.find("\0")
+    position = str.find(value, "\0")
     if position >= 0:
         return f"{where} has a NUL character at position {position}, which a database's text can't hold. Remove it."
     try:
-        value.encode()
+        str.encode(value)
     except UnicodeEncodeError as error:
         return (
-            f"{where} has a lone surrogate (U+{ord(value[error.start]):04X}) at position {error.start}, which is not "
-            f"text. Decode the bytes it came from with errors='replace'."
+            f"{where} has a lone surrogate (U+{ord(str.__getitem__(value, error.start)):04X}) at position "
+            f"{error.start}, which is not text. Decode the bytes it came from with errors='replace'."
+        )
+    return None
+
+
+def _int_problem(value: int, where: str) -> str | None:
+    try:
+        int.__repr__(value)
+    except ValueError:
+        return (
+            f"{where} is an integer of more than {sys.get_int_max_str_digits():,} digits, which Python does not "
+            f"write. Pass it in hexadecimal, as text: hex(value)."
         )
     return None
 
@@ -118,22 +180,43 @@ _ADVICE = {
     "set": "Pass a sorted list.",
     "frozenset": "Pass a sorted list.",
     "bytes": "Pass text, or base64.",
+    "bytearray": "Pass text, or base64.",
     "datetime": "Pass .isoformat() and parse it in the job.",
     "date": "Pass .isoformat() and parse it in the job.",
     "time": "Pass .isoformat() and parse it in the job.",
     "timedelta": "Pass .total_seconds().",
     "Decimal": "Pass str(value).",
     "UUID": "Pass str(value).",
-    "__proxy__": "It is a lazy string: pass str(value).",
+    "PurePath": "Pass str(value).",
+    "Enum": "Pass .value.",
+    "Promise": "It is a lazy string: pass str(value).",
+    "LazyObject": "It is evaluated when it is used: pass what it stands for, of a model instance the pk.",
+    "Model": "It is a model instance: pass its pk and load it in the job.",
+    "QuerySet": "Pass list(queryset.values_list('pk', flat=True)).",
+    "MultiValueDict": "It has lists of values: pass .dict(), or dict(value.lists()).",
+    "list": "It is read in a way of its own: pass list(value).",
+    "dict": "It is read in a way of its own: pass dict(value.items()).",
+    "generator": "Pass list(value).",
+    "coroutine": "It was never awaited: an async def function was called without await.",
 }
 
 
 def _type_problem(value: Any, where: str) -> str:
-    kind = type(value).__name__
-    advice = _ADVICE.get(kind, "Pass what JSON has: text, numbers, booleans, None, lists and dicts with str keys.")
-    if hasattr(value, "_meta") and hasattr(value, "pk"):
-        advice = "It is a model instance: pass its pk and load it in the job."
-    return f"{where} is of type {kind}, which is not JSON. {advice}"
+    kind = type(value)
+    advice = next(
+        (_ADVICE[base.__name__] for base in kind.__mro__ if base.__name__ in _ADVICE),
+        "Pass what JSON has: text, numbers, booleans, None, lists and dicts with str keys.",
+    )
+    return f"{where} is of type {kind.__name__}, which is not JSON. {advice}"
+
+
+def shown(value: Any) -> str:
+    """``repr(value)`` for a message: not longer than a line, and never an error of its own."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - the error that is being told matters, not this one
+        return f"<{type(value).__name__}>"
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
 
 
 def timestamp_text(moment: dt.datetime) -> str:

@@ -98,6 +98,11 @@ class Store(ABC):
         """How many :meth:`finish` calls may run at once, each on a session of its own. Undeclared means one."""
         return 1
 
+    @property
+    def probe_before_claim(self) -> bool:
+        """Whether to read, before a claim, if there is anything: where a claim that finds nothing takes a lock."""
+        return False
+
     # -- how parameters are written --------------------------------------------------------------------------------
 
     @abstractmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import socket
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import psycopg
@@ -46,6 +46,8 @@ def read_as_text(context: Any) -> None:
 class PostgreSQLSession(OwnSession):
     """A connection of the worker's own."""
 
+    _heard: Any = None  # the connection that a notification came from last
+
     def _open(self) -> psycopg.Connection[tuple[Any, ...]]:
         parameters = self.wrapper.get_connection_params()
         for key in ("cursor_factory", "context", "prepare_threshold"):
@@ -84,13 +86,25 @@ class PostgreSQLSession(OwnSession):
     def _usable(self, connection: Any) -> bool:
         return not connection.closed and connection.info.transaction_status == 0  # IDLE
 
-    def listen(self, timeout: float) -> Iterator[str]:
-        """Listen for wake-ups: the hints that came within ``timeout`` seconds, or earlier when one came."""
-        # LISTEN again each time: it costs little, and asks the server, by a deadline, whether it is still there.
-        self.fetch(_LISTEN, {})
+    def listen(self, timeout: float, on_listening: Callable[[], None] = lambda: None) -> Iterator[str]:
+        """Listen for wake-ups: the hints that came within ``timeout`` seconds, or earlier when one came.
+
+        :param on_listening: called when the server is known to be there and nothing is missed from now on.
+        """
+        if self.connection is not self._heard:
+            # New, or silent for a while. LISTEN (again) also asks the server, by a deadline, whether it is there.
+            self.fetch(_LISTEN, {})
+            on_listening()
+        self._heard = None
         with self._errors:
             for notification in self.connection.notifies(timeout=timeout, stop_after=1):
+                self._heard = self._connection
                 yield notification.payload
+
+    def cut(self) -> None:
+        """Make whatever waits on the connection fail now; from another thread."""
+        if self._connection is not None:
+            self._cut(self._connection)
 
 
 class PostgreSQLStore(Store):

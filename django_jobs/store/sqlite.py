@@ -70,6 +70,11 @@ class SQLiteStore(Store):
             clock="this host",
         )
 
+    @property
+    def probe_before_claim(self) -> bool:
+        """A claim takes the write lock, and wake-ups come with every commit of the site."""
+        return True
+
     def _time(self, now: dt.datetime | None) -> str:
         return timestamp_text(now or dt.datetime.now(dt.UTC))
 

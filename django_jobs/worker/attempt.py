@@ -1,0 +1,215 @@
+"""One attempt of one job: from the claimed row to its outcome. Whatever the job does, an outcome comes of it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+from collections.abc import Callable, Sequence
+from contextvars import Context
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from asgiref.sync import async_to_sync
+
+from django_jobs import conf
+from django_jobs.backoff import delay_after
+from django_jobs.context import JobContext, running
+from django_jobs.definitions import JobDefinition, Registry
+from django_jobs.exceptions import Cancel, Control, Fail, Retry, Snooze
+from django_jobs.serialization import NotStorable, decode, encode_storable
+from django_jobs.store.base import CANCELLED, COMPLETED, FAILED, RETRY, SNOOZED
+from django_jobs.store.rows import ARGS, ATTEMPT, CLAIMS, ERRORS, ID, KWARGS, NAME, JobRow, Outcome
+from django_jobs.worker import middleware
+from django_jobs.worker.failures import class_name, message_of, traceback_of, with_error
+from django_jobs.worker.signs import Signs
+
+logger = logging.getLogger("django_jobs.attempts")
+
+# A name that is not registered may be one that this worker's code does not have yet: a rolling deploy.
+UNREGISTERED = "django_jobs.NotRegistered"
+UNREGISTERED_DELAY = 60.0
+UNREGISTERED_PATIENCE = 24 * 3600.0
+
+NO_POSITIONAL: list[Any] = []
+NO_KEYWORDS: dict[str, Any] = {}
+
+
+class Attempted(NamedTuple):
+    """An attempt that is over: its outcome, to be stored, and what a log line says of it."""
+
+    outcome: Outcome
+    job: JobRow
+    seconds: float
+    error: str | None = None
+    trace: str | None = None
+
+
+class Runner:
+    """Runs attempts in the calling thread.
+
+    :param registry: the job functions that may be called.
+    :param signs: what the worker tells its jobs.
+    :param factories: the middleware; with none, nothing is paid for it.
+    """
+
+    def __init__(self, registry: Registry, signs: Signs, factories: Sequence[Callable[..., Any]] = ()) -> None:
+        self.registry = registry
+        self.signs = signs
+        self.factories = factories
+
+    def run(self, job: JobRow) -> Attempted:
+        """Call the job's function, and say how that ended. Raises nothing that the job raises."""
+        values = job.values
+        definition = self.registry.get(values[NAME])
+        if definition is None:
+            return self._unregistered(job)
+        started = perf_counter()
+        try:
+            args = NO_POSITIONAL if values[ARGS] == "[]" else decode(values[ARGS])
+            kwargs = NO_KEYWORDS if values[KWARGS] == "{}" else decode(values[KWARGS])
+            if args.__class__ is not list or kwargs.__class__ is not dict:
+                raise ValueError("args must be a list and kwargs an object")
+        except (ValueError, TypeError) as error:
+            return self._failed(job, definition, error, 0.0, "django_jobs.UndecodableArguments")
+        # A context of its own: what the job sets (language, time zone, context variables) ends with it.
+        try:
+            result = Context().run(self._call, job, definition, args, kwargs)
+        except Control as word:
+            return self._controlled(job, definition, word, perf_counter() - started)
+        except BaseException as error:  # SystemExit, KeyboardInterrupt and GeneratorExit are the job's own, too
+            return self._failed(job, definition, error, perf_counter() - started)
+        seconds = perf_counter() - started
+        if result is None:
+            return Attempted(Outcome(values[ID], values[CLAIMS], COMPLETED), job, seconds)
+        if isinstance(result, Control):
+            return self._controlled(job, definition, result, seconds)
+        return self._completed(job, definition, result, seconds)
+
+    def _call(
+        self, job: JobRow, definition: JobDefinition[Any, Any], args: list[Any], kwargs: dict[str, Any]
+    ) -> Any:
+        running.set((job, definition, self.signs))
+        function = definition.function
+        if self.factories:
+            return self._call_wrapped(job, definition, args, kwargs)
+        if definition.takes_context:
+            args = [JobContext(job, definition.name, self.signs), *args]
+        if definition.is_async:
+            return async_to_sync(function)(*args, **kwargs)
+        return function(*args, **kwargs)
+
+    def _call_wrapped(
+        self, job: JobRow, definition: JobDefinition[Any, Any], args: list[Any], kwargs: dict[str, Any]
+    ) -> Any:
+        function = definition.function
+        context = JobContext(job, definition.name, self.signs)
+        leading = [context] if definition.takes_context else []
+        if definition.is_async:
+
+            async def astep(context: JobContext) -> Any:
+                return await function(*leading, *args, **kwargs)
+
+            return async_to_sync(middleware.wrap(self.factories, astep, is_async=True))(context)
+
+        def step(context: JobContext) -> Any:
+            return function(*leading, *args, **kwargs)
+
+        return middleware.wrap(self.factories, step, is_async=False)(context)
+
+    # -- outcomes --------------------------------------------------------------------------------------------------
+
+    def _completed(
+        self, job: JobRow, definition: JobDefinition[Any, Any], result: Any, seconds: float
+    ) -> Attempted:
+        try:
+            text = encode_storable(result, "the result")
+            size = len(text.encode())
+            if size > conf.get("MAX_RESULT_BYTES"):
+                raise NotStorable(
+                    f"the result is {size:,} bytes as JSON, over the limit of {conf.get('MAX_RESULT_BYTES'):,}; store "
+                    f"the data and return its key, or raise DJANGO_JOBS['MAX_RESULT_BYTES']"
+                )
+        except Exception as error:  # NotStorable, or what a strange object raises when it is looked at
+            return self._failed(job, definition, error, seconds, "django_jobs.ResultNotStorable")
+        return Attempted(Outcome(job.id, job.claims, COMPLETED, result=text), job, seconds)
+
+    def _controlled(
+        self, job: JobRow, definition: JobDefinition[Any, Any], word: Control, seconds: float
+    ) -> Attempted:
+        if isinstance(word, Snooze):
+            return Attempted(Outcome(job.id, job.claims, SNOOZED, max(word.delay, 0.0)), job, seconds)
+        if isinstance(word, Retry):
+            delay = word.delay
+            if delay is None:
+                delay = delay_after(definition.backoff, job.attempt, word.__cause__ or word, job)
+            return self._recorded(job, word, seconds, RETRY, max(delay, 0.0))
+        return self._recorded(job, word, seconds, CANCELLED if isinstance(word, Cancel) else FAILED)
+
+    def _failed(
+        self,
+        job: JobRow,
+        definition: JobDefinition[Any, Any],
+        error: BaseException,
+        seconds: float,
+        name: str | None = None,
+    ) -> Attempted:
+        if isinstance(error, definition.give_up_on):
+            return self._recorded(job, error, seconds, FAILED, name=name)
+        delay = delay_after(definition.backoff, job.values[ATTEMPT], error, job)
+        return self._recorded(job, error, seconds, RETRY, delay, name)
+
+    def _recorded(
+        self,
+        job: JobRow,
+        error: BaseException,
+        seconds: float,
+        kind: str,
+        delay: float | None = None,
+        name: str | None = None,
+    ) -> Attempted:
+        # A word of the handler's that came of an error (raise Fail(...) from error) is told by that error.
+        cause = error.__cause__ if isinstance(error, Control) and error.__cause__ is not None else error
+        name = name or class_name(cause)
+        message = message_of(error)
+        trace = "" if isinstance(error, Cancel) else traceback_of(error, skip=3)
+        try:
+            errors = with_error(job, name, message, trace)
+        except Exception:
+            logger.exception("The error of job %s could not be recorded in full", job.id)
+            errors = with_error(job, name, "", "")
+        return Attempted(
+            Outcome(job.id, job.claims, kind, delay, name, errors), job, seconds, f"{name}: {message}", trace
+        )
+
+    def _unregistered(self, job: JobRow) -> Attempted:
+        """Wait a minute without spending an attempt, for a day at most; then it is a dead letter."""
+        message = (
+            f"No job function is registered as {job.name!r}. If it was renamed, list the old name in aliases= of the "
+            f"new one; if its module is not called jobs or tasks, import it in AppConfig.ready()."
+        )
+        now = dt.datetime.now(dt.UTC)
+        since = _unregistered_since(job)
+        if since is not None and (now - since).total_seconds() >= UNREGISTERED_PATIENCE:
+            errors = with_error(job, UNREGISTERED, message, now=now)
+            outcome = Outcome(job.id, job.claims, FAILED, None, UNREGISTERED, errors)
+        else:
+            errors = with_error(job, UNREGISTERED, message, now=now) if since is None else job.values[ERRORS]
+            outcome = Outcome(job.id, job.claims, SNOOZED, UNREGISTERED_DELAY, UNREGISTERED, errors)
+        return Attempted(outcome, job, 0.0, f"{UNREGISTERED}: {message}")
+
+
+def broken(job: JobRow, error: BaseException) -> Attempted:
+    """The outcome where the worker itself is at fault: the job is tried again, and nothing waits for it."""
+    name = "django_jobs.WorkerError"
+    message = f"The worker failed at this job: {class_name(error)}: {message_of(error)}"
+    errors = with_error(job, name, message, traceback_of(error))
+    return Attempted(Outcome(job.id, job.claims, RETRY, UNREGISTERED_DELAY, name, errors), job, 0.0, message)
+
+
+def _unregistered_since(job: JobRow) -> dt.datetime | None:
+    """When the job's name was first found to be unregistered, if it was the last time it was looked at."""
+    try:
+        last = job.errors[-1]
+        return dt.datetime.fromisoformat(last["at"]) if last["class"] == UNREGISTERED else None
+    except (IndexError, KeyError, TypeError, ValueError):
+        return None

@@ -1,0 +1,83 @@
+"""Claimed jobs on their way from the producer to the executors."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from django_jobs.store.rows import JobRow
+
+
+class Buffer:
+    """A queue whose fast path takes no lock: executors pop from the deque, and only an empty one makes them wait."""
+
+    def __init__(self) -> None:
+        self.jobs: deque[JobRow] = deque()
+        self.waiting = 0
+        self.low = 0  # below this many jobs, the producer wants to know
+        self.low_told = False
+        self.on_low: Callable[[], None] = lambda: None
+        self._filled = threading.Condition()
+        self._closed = False
+
+    def put(self, jobs: Iterable[JobRow]) -> None:
+        """Add claimed jobs, and wake as many executors as can work on them."""
+        with self._filled:
+            self.jobs.extend(jobs)
+            if self.waiting:
+                self._filled.notify(min(self.waiting, len(self.jobs)))
+
+    def wait(self, timeout: float | None = None) -> JobRow | None:
+        """The next job; None when none came in time, or the buffer is closed.
+
+        An executor that waits is idle. A job that is put is seen by one that is about to wait, since both hold the
+        lock.
+        """
+        with self._filled:
+            self.waiting += 1
+            try:
+                if not self.jobs and not self._closed:
+                    self.tell_low()
+                    self._filled.wait_for(lambda: self.jobs or self._closed, timeout)
+                return self.jobs.popleft() if self.jobs and not self._closed else None
+            except IndexError:  # an executor on the fast path, which holds no lock, was faster
+                return None
+            finally:
+                self.waiting -= 1
+
+    def tell_low(self) -> None:
+        """Tell the producer, once, that there is room. An executor calls this when fewer than ``low`` are left."""
+        self.low_told = True
+        self.on_low()
+
+    def take_back(self, unwanted: Callable[[JobRow], bool] = lambda job: True) -> list[JobRow]:
+        """Remove, and return, jobs that no executor has taken yet."""
+        taken: list[JobRow] = []
+        with self._filled:
+            for _ in range(len(self.jobs)):
+                try:
+                    job = self.jobs.popleft()
+                except IndexError:
+                    break
+                if unwanted(job):
+                    taken.append(job)
+                else:
+                    self.jobs.append(job)
+        return taken
+
+    @property
+    def closed(self) -> bool:
+        """Whether executors should end."""
+        return self._closed
+
+    def close(self) -> None:
+        """End the executors once they are idle."""
+        with self._filled:
+            self._closed = True
+            self._filled.notify_all()
+
+    def open(self) -> None:
+        """Take a closed buffer into use again."""
+        with self._filled:
+            self._closed = False

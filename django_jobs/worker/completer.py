@@ -1,0 +1,310 @@
+"""The completer: writes outcomes, up to 5,000 in one statement, and at most as many statements at once as the store
+can run.
+
+The first writer takes whatever there is; the second one only a full batch that has piled up behind a write, so sparse
+traffic coalesces and takes no second connection. Two batches that are written at once never hold outcomes of the same
+job: a later outcome of a job waits until the batch with the earlier one is stored, retries included; so an old result
+can't be locked, and told, after a newer one.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from django.db.utils import InterfaceError, OperationalError
+
+from django_jobs.serialization import encode
+from django_jobs.store.base import FAILED, Store
+from django_jobs.store.rows import CLAIMS, Ended, Outcome
+from django_jobs.worker.attempt import Attempted
+from django_jobs.worker.parts import one_line, pause_after, until
+
+logger = logging.getLogger("django_jobs.worker")
+
+BATCH = 5000
+# At this many outcomes that are not stored yet, executors wait.
+BACKLOG = 10_000
+# Under load a write waits this long, or for this many outcomes, so that statements are few; an idle one starts at once.
+LINGER_SECONDS = 0.025
+LINGER_JOBS = 2000
+BUSY = 32
+
+OnStored = Callable[[Sequence[Attempted], dict[int, Ended]], None]
+
+
+class Completer:
+    """Takes attempts that are over from the executors, and stores them.
+
+    :param open_store: opens a store on a connection of its own; each writer has one.
+    :param on_stored: called, in the order of each job's outcomes, with a batch that is stored and what the database
+        has of it, by id; a job that is not in it is gone.
+    """
+
+    name = "completer"
+
+    def __init__(self, open_store: Callable[[], Store], on_stored: OnStored) -> None:
+        self._open_store = open_store
+        self._on_stored = on_stored
+        self._outcomes: deque[Attempted] = deque()
+        self._deferred: list[Attempted] = []
+        self._in_flight: dict[int, set[int]] = {}  # writer: ids of its batch
+        self._lock = threading.Condition()
+        self._wanted = 1  # outcomes at which the first writer wants to wake; 0 while it works
+        self._room = threading.Event()
+        self._room.set()
+        self._stopping = threading.Event()
+        self._deadline: float | None = None
+        self._threads: list[threading.Thread] = []
+        self._second_wanted = False
+        self.most_writers = 1
+        self.lost = 0  # outcomes given up at the end of a stop
+
+    # -- for the executors -----------------------------------------------------------------------------------------
+
+    def put(self, attempted: Attempted) -> None:
+        """Hand over an attempt. Returns at once, but for a backlog: then it waits until there is room."""
+        outcomes = self._outcomes
+        outcomes.append(attempted)
+        wanted = self._wanted
+        if wanted and len(outcomes) >= wanted:
+            with self._lock:
+                self._lock.notify_all()
+        elif len(outcomes) >= BATCH:
+            self._overflow()
+
+    def _overflow(self) -> None:
+        if self.most_writers > 1 and not self._second_wanted:
+            with self._lock:
+                self._second_wanted = True
+                self._start_writer()
+                self._lock.notify_all()
+        if len(self._outcomes) >= BACKLOG:
+            self._room.clear()
+            # Looked at again after the flag is down: a writer that emptied the backlog between would not raise it.
+            if len(self._outcomes) < BACKLOG or self._stopping.is_set():
+                self._room.set()
+            self._room.wait()
+
+    @property
+    def idle(self) -> bool:
+        """Whether everything handed over is stored."""
+        with self._lock:
+            return not self._outcomes and not self._deferred and not self._in_flight
+
+    # -- life ------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the first writer; the second one starts when there is a backlog. Can be started again after a stop."""
+        self._stopping.clear()
+        self._deadline = None
+        self._room.set()
+        self._threads = []
+        self._second_wanted = False
+        with self._lock:
+            self._start_writer()
+
+    def stop(self, timeout: float = 10.0) -> None:
+        """Ask the writers to end: what they write is finished, then all the rest is written, within ``timeout``."""
+        self._deadline = time.monotonic() + timeout
+        self._stopping.set()
+        self._room.set()
+        with self._lock:
+            self._lock.notify_all()
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait until the writers have ended; whether they have."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        for thread in list(self._threads):
+            thread.join(None if deadline is None else until(deadline))
+        return not self.is_alive()
+
+    def is_alive(self) -> bool:
+        """Whether a writer runs."""
+        return any(thread.is_alive() for thread in self._threads)
+
+    @property
+    def writers(self) -> int:
+        """How many writers, and so connections, there have been since the start."""
+        return len(self._threads)
+
+    def _start_writer(self) -> None:
+        number = len(self._threads)
+        if number and number >= self.most_writers:
+            return
+        thread = threading.Thread(
+            target=self._write_on, args=(number,), name=f"django_jobs-completer-{number}", daemon=True
+        )
+        self._threads.append(thread)
+        thread.start()
+
+    # -- the writers -----------------------------------------------------------------------------------------------
+
+    def _write_on(self, number: int) -> None:
+        store = self._open_store()
+        if number == 0:
+            # A store that does not say how many writes it can take at once gets one.
+            self.most_writers = max(1, getattr(store, "completion_concurrency", 1))
+        last = 0
+        try:
+            while True:
+                batch = self._next_batch(number, last)
+                if batch is None:
+                    return
+                last = len(batch)
+                try:
+                    self._write(store, batch)
+                except Exception:
+                    logger.exception("The completer failed; %d outcomes are lost", len(batch))
+                    self.lost += len(batch)
+                finally:
+                    with self._lock:
+                        self._in_flight.pop(number, None)
+                        self._lock.notify_all()
+        finally:
+            store.close()
+
+    def _next_batch(self, number: int, last: int) -> list[Attempted] | None:
+        """Wait for outcomes to write. None: the completer stops, and there is nothing left for this writer."""
+        with self._lock:
+            if number == 0:
+                if last >= BUSY and not self._stopping.is_set():
+                    self._wanted = LINGER_JOBS
+                    self._lock.wait_for(self._lingered_enough, LINGER_SECONDS)
+                while not (batch := self._take(number)):
+                    if self._stopping.is_set() and not self._outcomes and not self._deferred:
+                        return None
+                    self._wanted = 1
+                    # put() looks at the number without the lock: it may have seen 0 just before. So not for ever.
+                    self._lock.wait(0.05 if self._stopping.is_set() or self._outcomes else 1.0)
+                self._wanted = 0
+                return batch
+            while True:
+                # The second writer: a full batch, behind a write that is under way.
+                if len(self._outcomes) >= BATCH and self._in_flight and (batch := self._take(number)):
+                    return batch
+                self._second_wanted = False
+                if self._stopping.is_set():
+                    return None
+                self._lock.wait()
+
+    def _lingered_enough(self) -> bool:
+        return len(self._outcomes) >= LINGER_JOBS or self._stopping.is_set()
+
+    def _take(self, number: int) -> list[Attempted]:
+        """The next batch, without the jobs that another batch in flight has. Holds the lock."""
+        busy: set[int] = set().union(*self._in_flight.values()) if self._in_flight else set()
+        outcomes = self._outcomes
+        batch: list[Attempted] = []
+        deferred: list[Attempted] = []
+        waiting, self._deferred = self._deferred, []
+        for attempted in waiting:
+            (deferred if attempted.outcome.id in busy else batch).append(attempted)
+        if busy:
+            busy = busy | {attempted.outcome.id for attempted in deferred}
+            for _ in range(min(len(outcomes), BATCH - len(batch))):
+                attempted = outcomes.popleft()
+                (deferred if attempted.outcome.id in busy else batch).append(attempted)
+        else:
+            for _ in range(min(len(outcomes), BATCH - len(batch))):
+                batch.append(outcomes.popleft())
+        self._deferred = deferred
+        if batch:
+            self._in_flight[number] = {attempted.outcome.id for attempted in batch}
+        if len(outcomes) < BACKLOG:
+            self._room.set()
+        return batch
+
+    def _write(self, store: Store, batch: list[Attempted]) -> None:
+        """Write a batch, whatever it takes: again after an error of the database's, in halves after one of ours."""
+        failures = 0
+        while True:
+            try:
+                ended = store.finish([attempted.outcome for attempted in batch])
+            except (OperationalError, InterfaceError, OSError) as error:
+                failures += 1
+                if self._deadline is not None and time.monotonic() >= self._deadline:
+                    self.lost += len(batch)
+                    logger.error(
+                        "%d outcomes could not be stored before the end (%s); their jobs run again after the lease",
+                        len(batch),
+                        one_line(error),
+                    )
+                    return
+                logger.warning(
+                    "%d outcomes are not stored yet (%d in a row): %s", len(batch), failures, one_line(error)
+                )
+                self._pause(failures)
+            except Exception as error:
+                self._bisect(store, batch, error)
+                return
+            else:
+                self._stored(batch, ended, repeated=failures > 0)
+                return
+
+    def _pause(self, failures: int) -> None:
+        seconds = pause_after(failures)
+        if self._deadline is not None:
+            # The last flush is bounded: not long between two tries, and not beyond the end.
+            time.sleep(min(seconds, 0.2, until(self._deadline)))
+        else:
+            self._stopping.wait(seconds)
+
+    def _bisect(self, store: Store, batch: list[Attempted], error: Exception) -> None:
+        if len(batch) > 1:
+            middle = len(batch) // 2
+            self._write(store, batch[:middle])
+            self._write(store, batch[middle:])
+            return
+        # One bad outcome: a dead letter that says so, in words that any database can hold.
+        poison = batch[0]
+        logger.error("The outcome of job %s can't be stored: %s", poison.job.id, one_line(error))
+        plain = Outcome(
+            poison.outcome.id,
+            poison.outcome.claims,
+            FAILED,
+            None,
+            "django_jobs.OutcomeNotStorable",
+            encode([_plain_error(poison, error)]),
+        )
+        replaced = poison._replace(outcome=plain, error=f"the outcome can't be stored: {one_line(error)}")
+        if poison.outcome.error_class == plain.error_class:
+            raise error  # not even that; the caller logs it
+        self._write(store, [replaced])
+
+    def _stored(self, batch: list[Attempted], ended: list[Ended], repeated: bool) -> None:
+        by_id = {item.id: item for item in ended}
+        if repeated:
+            # An earlier try may have been stored and its answer lost: then the claim is the same, and over.
+            for attempted in batch:
+                item = by_id.get(attempted.outcome.id)
+                if (
+                    item is not None
+                    and item.job is not None
+                    and not item.stored
+                    and item.state != "running"
+                    and item.job.values[CLAIMS] == attempted.outcome.claims
+                ):
+                    by_id[item.id] = item._replace(stored=True)
+        try:
+            self._on_stored(batch, by_id)
+        except Exception:
+            logger.exception("What is to happen after outcomes are stored failed")
+
+
+def _plain_error(attempted: Attempted, error: Exception) -> dict[str, Any]:
+    job = attempted.job
+    return {
+        "number": 1,
+        "attempt": job.attempt,
+        "at": None,
+        "attempted_at": None,
+        "worker": job.worker_id,
+        "class": "django_jobs.OutcomeNotStorable",
+        "message": f"{type(error).__name__}: {error}".encode("ascii", "backslashreplace").decode()[:500],
+        "traceback": "",
+    }

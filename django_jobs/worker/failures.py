@@ -1,0 +1,88 @@
+"""What is recorded of a failed attempt: bounded, and always storable."""
+
+from __future__ import annotations
+
+import datetime as dt
+import traceback
+from types import TracebackType
+from typing import Any
+
+from django_jobs import conf, limits
+from django_jobs.serialization import encode, printable
+from django_jobs.store.rows import ATTEMPTED_AT, JobRow
+
+MESSAGE_LENGTH = 2000
+
+
+def class_name(error: BaseException | type[BaseException]) -> str:
+    """The dotted name of an exception's class; of the built-in ones the bare name."""
+    kind = error if isinstance(error, type) else type(error)
+    module = getattr(kind, "__module__", None)
+    name = getattr(kind, "__qualname__", None) or str(kind)
+    full = name if module in (None, "builtins") else f"{module}.{name}"
+    return printable(full)[: limits.ERROR_CLASS_LENGTH]
+
+
+def message_of(error: BaseException) -> str:
+    """The exception's text, bounded; its ``__str__`` may fail as any code may."""
+    try:
+        text = str(error)
+    except Exception as second:
+        text = f"(its message can't be read: {type(second).__name__})"
+    return cut_middle(printable(text), MESSAGE_LENGTH)
+
+
+def traceback_of(error: BaseException, skip: int = 0) -> str:
+    """The traceback as text, cut in the middle to the setting's length.
+
+    :param skip: how many of the outermost frames are the worker's own.
+    """
+    try:
+        start: TracebackType | None = error.__traceback__
+        for _ in range(skip):
+            if start is None or start.tb_next is None:
+                break
+            start = start.tb_next
+        text = "".join(traceback.TracebackException(type(error), error, start).format())
+    except Exception as second:
+        text = f"(the traceback can't be read: {type(second).__name__})"
+    return cut_middle(printable(text), conf.get("MAX_TRACEBACK_BYTES"))
+
+
+def cut_middle(text: str, most: int) -> str:
+    """At most ``most`` bytes of a text: its beginning and its end, with a mark between that says what is missing."""
+    size = len(text) if text.isascii() else len(text.encode())
+    if size <= most:
+        return text
+    mark = f"\n... {size - most:,} bytes cut ...\n"
+    half = max(0, (most - len(mark)) // 2)
+    if text.isascii():
+        return text[:half] + mark + text[-half:]
+    encoded = text.encode()
+    return encoded[:half].decode(errors="ignore") + mark + encoded[-half:].decode(errors="ignore")
+
+
+def with_error(job: JobRow, name: str, message: str, trace: str = "", now: dt.datetime | None = None) -> str:
+    """The job's errors with one more, as JSON: the first and the newest are kept."""
+    try:
+        errors = [error for error in job.errors if isinstance(error, dict)]
+    except TypeError:  # somebody's SQL has put something else there
+        errors = []
+    last = errors[-1].get("number") if errors else 0
+    entry: dict[str, Any] = {
+        "number": last + 1 if isinstance(last, int) else len(errors) + 1,
+        "attempt": job.attempt,
+        "at": (now or dt.datetime.now(dt.UTC)).isoformat(timespec="microseconds"),
+        "attempted_at": None if job.values[ATTEMPTED_AT] is None else job.attempted_at.isoformat(),  # type: ignore[union-attr]
+        "worker": job.worker_id,
+        "class": name,
+        "message": message,
+        "traceback": trace,
+    }
+    most = conf.get("MAX_ERRORS")
+    if len(errors) >= most:
+        errors = [errors[0], *errors[len(errors) - (most - 2) :]] if most > 2 else [errors[0]]
+    try:
+        return encode([*errors, entry])
+    except (ValueError, TypeError, RecursionError):
+        return encode([entry])

@@ -1,0 +1,157 @@
+"""The keeper: the maintenance, done by the one worker that leads.
+
+It promotes jobs that are due, rescues those of lost workers, and purges finished ones.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Callable
+
+from django_jobs import conf
+from django_jobs.store.base import Store
+from django_jobs.worker.parts import Part
+
+logger = logging.getLogger("django_jobs.keeper")
+
+LEADERSHIP = "keeper"
+LEADERSHIP_SECONDS = 15.0
+RENEW_SECONDS = 5.0
+PURGE_SECONDS = 60.0
+# Workers that have stopped are remembered for this long, for the admin.
+WORKER_SECONDS = 24 * 3600.0
+BATCH = 1000
+# Full batches that one round purges, so that a huge purge does not keep the keeper from its other work.
+PURGE_BATCHES = 20
+# Rescued jobs come back spread over this many seconds.
+RESCUE_SPREAD = 10.0
+
+
+class Keeper(Part):
+    """Maintenance on a connection of its own. Every worker has a keeper; only the leader's works.
+
+    :param lease: the workers' lease, in seconds.
+    :param trusted_for: seconds since when the worker's own heartbeats have all come in time. Rescue waits for a full
+        lease of that: after an outage of the database every worker's lease looks expired.
+    :param on_available: called with the name of a queue that got jobs, to wake this process without a detour.
+    """
+
+    name = "keeper"
+
+    def __init__(
+        self,
+        open_store: Callable[[], Store],
+        lease: float,
+        trusted_for: Callable[[], float],
+        on_available: Callable[[str], None],
+    ) -> None:
+        super().__init__()
+        self.holder = uuid.uuid4().hex
+        self.leads = False
+        self.term = 0
+        self.lease = lease
+        self._open_store = open_store
+        self._store: Store | None = None
+        self._trusted_for = trusted_for
+        self._on_available = on_available
+        self._renew_at = self._rescue_at = self._purge_at = 0.0
+
+    @property
+    def store(self) -> Store:
+        """The keeper's own store."""
+        if self._store is None:
+            self._store = self._open_store()
+        return self._store
+
+    def step(self) -> None:
+        """Renew the leadership and do what is due, then wait for the next thing."""
+        now = time.monotonic()
+        if now >= self._renew_at:
+            self._campaign()
+            self._renew_at = now + RENEW_SECONDS
+        wait = self._renew_at - time.monotonic()
+        if self.leads:
+            wait = min(wait, self.maintain())
+        self._rest(max(wait, 0.001))
+
+    def _campaign(self) -> None:
+        held = self.store.acquire_leadership(LEADERSHIP, self.holder, LEADERSHIP_SECONDS)
+        if (held is not None) != self.leads:
+            logger.debug("This worker %s the keeper", "becomes" if held else "is no longer")
+        self.leads = held is not None
+        if held is not None:
+            self.term = held.term
+
+    def maintain(self) -> float:
+        """One round of all that is due; seconds until the next is."""
+        due = self.promote()
+        now = time.monotonic()
+        if now >= self._rescue_at:
+            self._rescue_at = now + max(self.lease / 3, 0.1)
+            if self._trusted_for() >= self.lease:
+                self.rescue()
+        if now >= self._purge_at:
+            self._purge_at = now + PURGE_SECONDS
+            if self.purge():
+                self._purge_at = now  # there is more: again, after what else is due
+        until_next = min(self._rescue_at, self._purge_at) - time.monotonic()
+        return min(until_next, due) if due is not None else until_next
+
+    def promote(self) -> float | None:
+        """Make available what is due; seconds until the next job is, None when none is scheduled."""
+        while jobs := self.store.promote(BATCH):
+            for queue_name in {job.queue_name for job in jobs}:
+                self._on_available(queue_name)
+            if len(jobs) < BATCH or self._stopping.is_set():
+                break
+        due = self.store.next_due()
+        # Due and yet not promoted: somebody holds the row. Not at once again.
+        return None if due is None else max(due, 0.05) if due <= 0 else due
+
+    def rescue(self) -> None:
+        """End the claims of workers whose lease ran out, and of those that have no row."""
+        for worker in self.store.lose_workers():
+            logger.warning(
+                "Worker %d (%s, process %d) is lost: its lease ended at %s. Its jobs are made available again.",
+                worker.id,
+                worker.host,
+                worker.pid,
+                worker.expires_at,
+            )
+        while jobs := self.store.rescue(BATCH, RESCUE_SPREAD, most_errors=conf.get("MAX_ERRORS")):
+            for job in jobs:
+                logger.warning(
+                    "Job %d %s (attempt %d of %d) of lost worker %s is now %s",
+                    job.id, job.name, job.attempt, job.max_attempts, job.worker_id, job.state,
+                )  # fmt: skip
+            if len(jobs) < BATCH or self._stopping.is_set():
+                break
+
+    def purge(self) -> bool:
+        """Delete finished jobs past their retention, and old workers; whether there is more to delete."""
+        more = False
+        for state, age in conf.retention().items():
+            if age is None:
+                continue
+            for _ in range(PURGE_BATCHES):
+                gone = len(self.store.purge(state, age, BATCH))
+                if gone < BATCH or self._stopping.is_set():
+                    break
+            else:
+                more = True
+        self.store.purge_workers(WORKER_SECONDS)
+        return more
+
+    def close(self) -> None:
+        """Resign, so that the next leader need not wait for the lease, and close the connection."""
+        if self._store is None:
+            return
+        if self.leads:
+            self.leads = False
+            try:
+                self._store.resign_leadership(LEADERSHIP, self.holder)
+            except Exception as error:
+                logger.debug("The leadership could not be given up, it ends by itself: %s", error)
+        self._store.close()

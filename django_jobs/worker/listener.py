@@ -1,0 +1,97 @@
+"""The listener: notices that there is work, and says so to who waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django_jobs.store.base import Store
+from django_jobs.worker.parts import Part
+
+# How long a LISTEN connection is waited on before the server is asked whether it is still there.
+CHECK_SECONDS = 10.0
+
+
+class Listener(Part):
+    """Common to both: ``healthy`` says whether wake-ups can be relied on now; while not, the worker polls more often.
+
+    :param open_store: opens a store on a connection of the listener's own.
+    :param on_hint: takes ``"+queue"`` (an available job), ``"@"`` (a scheduled one), ``"!worker"`` (a cancel request),
+        or ``""`` (anything may have happened).
+    """
+
+    name = "listener"
+
+    def __init__(self, open_store: Callable[[], Store], on_hint: Callable[[str], None]) -> None:
+        super().__init__()
+        self.healthy = False
+        self._on_hint = on_hint
+        self._open_store = open_store
+        self._store: Store | None = None
+
+    @property
+    def session(self) -> Any:
+        """The listener's own session."""
+        if self._store is None:
+            self._store = self._open_store()
+        return self._store.session
+
+    def failed(self, error: Exception) -> None:
+        """Wake-ups may be missed from now on."""
+        self.healthy = False
+        super().failed(error)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.healthy = False
+        if self._store is not None:
+            self._store.close()
+
+
+class NotifyListener(Listener):
+    """PostgreSQL: one LISTEN connection."""
+
+    def step(self) -> None:
+        """Listen for a while; the first time, and after a break, anything may have happened meanwhile."""
+        connects = self.session.connects
+        hints = self.session.listen(CHECK_SECONDS, on_listening=lambda: self._listening(connects))
+        for hint in hints:
+            self._on_hint(hint)
+
+    def stop(self) -> None:
+        """Ask the part to end; the connection is cut, since nothing else ends the wait for a notification."""
+        self._stopping.set()
+        if self._store is not None:
+            self.session.cut()
+        self.wake()
+
+    def failed(self, error: Exception) -> None:
+        """A connection that was cut to stop is no error."""
+        if not self._stopping.is_set():
+            super().failed(error)
+
+    def _listening(self, connects: int) -> None:
+        if not self.healthy or self.session.connects != connects:
+            self.healthy = True
+            self._on_hint("")
+
+
+class FileListener(Listener):
+    """SQLite: ``PRAGMA data_version`` moves with every commit of another connection, of any process.
+
+    :param interval: seconds between two looks.
+    """
+
+    def __init__(self, open_store: Callable[[], Store], on_hint: Callable[[str], None], interval: float) -> None:
+        super().__init__(open_store, on_hint)
+        self.interval = interval
+        self._version: int | None = None
+
+    def step(self) -> None:
+        """Look once, and wait."""
+        version = self.session.data_version()
+        if version != self._version:
+            self._version = version
+            self._on_hint("")
+        self.healthy = True
+        self._stopping.wait(self.interval)

@@ -1,0 +1,110 @@
+"""What the worker's parts have in common: a thread that does one step after the other and can be stopped and started."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+
+from django.db import Error as DatabaseError
+
+logger = logging.getLogger("django_jobs.worker")
+
+# Errors back off: 0.1 s, doubling, to this.
+LONGEST_PAUSE = 10.0
+
+
+class Part:
+    """A part of the worker with a thread of its own.
+
+    A subclass has :meth:`step`, called again and again until the part is stopped. A step that raises is logged, and
+    the next one waits: longer after each failure, and wake-ups don't shorten it.
+    """
+
+    name = "part"
+
+    def __init__(self) -> None:
+        self._stopping = threading.Event()
+        self._awake = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.failures = 0
+
+    def start(self) -> None:
+        """Start the thread. A part that has stopped can be started again."""
+        if self.is_alive():
+            raise RuntimeError(f"the {self.name} runs already")
+        self._stopping.clear()
+        self.failures = 0
+        self._thread = threading.Thread(target=self._loop, name=f"django_jobs-{self.name}", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask the part to end after the step it is at. Returns at once."""
+        self._stopping.set()
+        self.wake()
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait until the thread has ended; whether it has."""
+        if self._thread is not None:
+            self._thread.join(timeout)
+        return not self.is_alive()
+
+    def is_alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def wake(self) -> None:
+        """End the wait of the step, if it waits."""
+        self._awake.set()
+
+    def step(self) -> None:
+        """Do one piece of work, and wait for the next."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Give up what the part holds, in its own thread, as the last thing it does."""
+
+    def _rest(self, seconds: float | None) -> bool:
+        """Wait until woken, or for ``seconds``; whether it was woken."""
+        woken = self._awake.wait(seconds)
+        self._awake.clear()
+        return woken
+
+    def _loop(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                try:
+                    self.step()
+                    self.failures = 0
+                except Exception as error:
+                    self.failures += 1
+                    self.failed(error)
+                    self._stopping.wait(pause_after(self.failures))
+        finally:
+            self.close()
+
+    def failed(self, error: Exception) -> None:
+        """Log a step that failed: in one line where the database is away, with a traceback where we are at fault."""
+        if isinstance(error, DatabaseError | OSError):
+            logger.warning(
+                "The %s has a database error (%d in a row): %s", self.name, self.failures, one_line(error)
+            )
+        else:
+            logger.exception("The %s failed (%d in a row)", self.name, self.failures)
+
+
+def one_line(error: BaseException) -> str:
+    """An error in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
+def pause_after(failures: int) -> float:
+    """Seconds to wait after that many failures in a row: exponential, with jitter, bounded."""
+    longest = min(0.1 * 2 ** min(failures - 1, 20), LONGEST_PAUSE)
+    return longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, guards nothing
+
+
+def until(deadline: float) -> float:
+    """Seconds from now to a moment of the monotonic clock, 0 at least."""
+    return max(0.0, deadline - time.monotonic())

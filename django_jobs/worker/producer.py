@@ -1,0 +1,228 @@
+"""The producer: finds work for one pool while the pool's executors do work."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from django_jobs.store.base import Store
+from django_jobs.store.rows import QUEUE_NAME, WORKER_ID, JobRow
+from django_jobs.worker.buffer import Buffer
+from django_jobs.worker.options import EVERY_QUEUE, Pool
+from django_jobs.worker.parts import Part
+
+logger = logging.getLogger("django_jobs.worker")
+
+# What is claimed ahead is this many seconds of work, and this many jobs, at most.
+AHEAD_SECONDS = 0.25
+AHEAD_JOBS = 2000
+CLAIM_JOBS = 1000
+# Buffered jobs that no executor has come for in this time are given back, for another worker.
+STALE_SECONDS = 1.0
+
+
+class Pace(Protocol):
+    """How fast the executors are: what the look-ahead is reckoned from."""
+
+    def totals(self) -> tuple[int, float]:
+        """Jobs done so far, and the seconds they took, added up."""
+        ...
+
+
+class Situation(Protocol):
+    """What the producer must know of its worker."""
+
+    @property
+    def worker_id(self) -> int: ...
+    @property
+    def may_claim(self) -> bool: ...
+    @property
+    def trusts_claims(self) -> bool: ...
+    @property
+    def paused(self) -> frozenset[str]: ...
+    @property
+    def poll_interval(self) -> float: ...
+
+
+class Producer(Part):
+    """Keeps the buffer of one pool filled.
+
+    It claims for executors that wait, and ahead of those that work: about a quarter second of work, nothing where
+    jobs are slow. A full claim is followed by the next at once. When the queues are empty it waits for a wake-up, or
+    for the poll interval.
+
+    :param open_store: opens a store on a connection of the producer's own.
+    :param elsewhere: the queues that other pools of the worker name, for a pool of ``*``.
+    """
+
+    name = "producer"
+
+    def __init__(
+        self,
+        pool: Pool,
+        buffer: Buffer,
+        pace: Pace,
+        situation: Situation,
+        open_store: Callable[[], Store],
+        elsewhere: frozenset[str] = frozenset(),
+    ) -> None:
+        super().__init__()
+        self.pool = pool
+        self.buffer = buffer
+        self.pace = pace
+        self.situation = situation
+        self.elsewhere = elsewhere
+        self._open_store = open_store
+        self._store: Store | None = None
+        self._empty = False  # the queues had nothing left when last looked at
+        self._looks = 0  # wake-ups so far, to notice one that comes during a claim
+        self._looked_at = 0.0
+        self._queues: list[str] = list(pool.queues)
+        self._next = 0
+        self._done, self._seconds, self._mean = 0, 0.0, 0.0
+        self._moved_at, self._moved = 0.0, 0
+        self._returning: list[JobRow] = []
+        buffer.on_low = self.wake
+
+    @property
+    def returning(self) -> list[JobRow]:
+        """Jobs that were taken back and could not be given back yet."""
+        return self._returning
+
+    @property
+    def found_nothing(self) -> bool:
+        """Whether the last look at the queues found no job, and nothing has called for another look since."""
+        return self._empty and not self._awake.is_set()
+
+    def look(self, queue_name: str | None = None) -> None:
+        """There may be work (in ``queue_name``): claim as soon as there is room."""
+        if queue_name is None or queue_name in self.pool.queues or (
+            EVERY_QUEUE in self.pool.queues and queue_name not in self.elsewhere
+        ):
+            self._looks += 1
+            self._empty = False
+            self.wake()
+
+    def step(self) -> None:
+        """Claim once, or wait for a reason to."""
+        self.buffer.low_told = False
+        self._take_back()
+        if time.monotonic() - self._looked_at >= self.situation.poll_interval:
+            self._empty = False
+        wanted = self.wanted()
+        if self._empty or wanted <= 0 or not self.situation.may_claim:
+            self._rest(self._patience(wanted))
+            return
+        looks = self._looks
+        self._looked_at = time.monotonic()
+        if not self._claim(min(wanted, CLAIM_JOBS)):
+            self._empty = True
+            if looks != self._looks:  # set first and compared after: a wake-up of this moment is not lost
+                self._empty = False
+
+    def wanted(self) -> int:
+        """How many jobs there is room for: executors that wait, and the look-ahead, less what is buffered."""
+        ahead = self.ahead()
+        self.buffer.low = ahead // 2
+        buffered = len(self.buffer.jobs)
+        wanted = self.buffer.waiting + ahead - buffered
+        # No small claims to top up a buffer that is well filled: they cost as much as large ones.
+        return wanted if buffered <= self.buffer.low or self.buffer.waiting > buffered else 0
+
+    def ahead(self) -> int:
+        """How many jobs to have claimed ahead, by how long the last ones took."""
+        done, seconds = self.pace.totals()
+        if done > self._done:
+            mean = (seconds - self._seconds) / (done - self._done)
+            self._mean = mean if self._done == 0 else 0.5 * self._mean + 0.5 * mean
+            self._done, self._seconds = done, seconds
+        if self._done == 0 or self._mean >= AHEAD_SECONDS:
+            return 0
+        return int(min(AHEAD_JOBS, AHEAD_SECONDS * self.pool.size / max(self._mean, 1e-6)))
+
+    def _patience(self, wanted: int) -> float:
+        """Seconds to wait: until the next poll, or until what is buffered may have gone stale."""
+        poll = max(0.01, self._looked_at + self.situation.poll_interval - time.monotonic())
+        if not self.situation.may_claim or wanted <= 0:
+            poll = max(poll, self.situation.poll_interval)
+        return min(poll, STALE_SECONDS / 2) if self.buffer.jobs else poll
+
+    def _claim(self, limit: int) -> bool:
+        """Claim from the pool's queues in turn, and say whether there may be more."""
+        store = self.store
+        queues = self._candidates(store)
+        full = False
+        for offset in range(len(queues)):
+            queue = queues[(self._next + offset) % len(queues)]
+            jobs = store.claim(self.situation.worker_id, queue, limit)
+            if self._stopping.is_set() or not self.situation.may_claim:
+                # The stop came while the claim ran; nobody else knows of these jobs.
+                self.give_back(jobs)
+                return False
+            if jobs:
+                self.buffer.put(jobs)
+                self._moved_at = time.monotonic()
+            full = full or len(jobs) == limit
+            limit -= len(jobs)
+            if limit <= 0:
+                self._next = (self._next + offset + 1) % len(queues)
+                break
+        return full
+
+    def _candidates(self, store: Store) -> list[str]:
+        every = EVERY_QUEUE in self.pool.queues
+        names: list[str] = [name for name in self.pool.queues if name != EVERY_QUEUE]
+        if every or store.probe_before_claim:
+            waiting = store.waiting_queues()
+            names = [
+                name
+                for name in waiting
+                if name in names or (every and name not in self.elsewhere)
+            ]
+        return [name for name in names if name not in self.situation.paused]
+
+    def _take_back(self) -> None:
+        """Take jobs out of the buffer that should not wait here: of a paused queue, behind slow ones, or in doubt."""
+        buffer = self.buffer
+        if buffer.jobs:
+            paused = self.situation.paused
+            if not self.situation.trusts_claims:
+                self._returning += buffer.take_back()
+            elif paused:
+                self._returning += buffer.take_back(lambda job: job.values[QUEUE_NAME] in paused)
+            now = time.monotonic()
+            if self._done_now() != self._moved:
+                self._moved, self._moved_at = self._done_now(), now
+            elif now - self._moved_at >= STALE_SECONDS:
+                # Every executor is at a long job: what is buffered here could run elsewhere.
+                self._returning += buffer.take_back()
+                self._mean = max(self._mean, STALE_SECONDS)
+        if self._returning and self.situation.trusts_claims:
+            self.give_back([])
+
+    def _done_now(self) -> int:
+        return self.pace.totals()[0]
+
+    def give_back(self, jobs: list[JobRow]) -> None:
+        """Give claimed jobs back that never started. What can't be given back now is, before the next claim."""
+        self._returning += jobs
+        # Those of an identity that was given up have been rescued already.
+        self._returning = [job for job in self._returning if job.values[WORKER_ID] == self.situation.worker_id]
+        if self._returning:
+            logger.debug("Giving %d claimed jobs back that did not start", len(self._returning))
+            self.store.release(self._returning)
+            self._returning = []
+
+    @property
+    def store(self) -> Store:
+        """The producer's own store."""
+        if self._store is None:
+            self._store = self._open_store()
+        return self._store
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._store is not None:
+            self._store.close()

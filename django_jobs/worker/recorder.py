@@ -1,0 +1,115 @@
+"""What follows when outcomes are stored: counts, and one log line for each attempt, of what the database has."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from django_jobs.store.base import RETRY, SNOOZED
+from django_jobs.store.rows import Ended
+from django_jobs.worker.attempt import Attempted
+from django_jobs.worker.statistics import Statistics
+
+logger = logging.getLogger("django_jobs.attempts")
+
+
+class Recorder:
+    """The completer calls it with each batch that is stored."""
+
+    def __init__(self, statistics: Statistics) -> None:
+        self.statistics = statistics
+
+    def __call__(self, batch: Sequence[Attempted], ended: dict[int, Ended]) -> None:
+        """Count and log a stored batch."""
+        statistics = self.statistics
+        talk = logger.isEnabledFor(logging.INFO)
+        for attempted in batch:
+            item = ended.get(attempted.outcome.id)
+            if item is None or not item.stored:
+                statistics.dropped += 1
+                _log_dropped(attempted, item)
+                continue
+            state = item.state
+            if state == "completed":
+                statistics.completed += 1
+            elif state == "failed":
+                statistics.dead += 1
+            elif state == "cancelled":
+                statistics.cancelled += 1
+            elif attempted.outcome.kind == RETRY:
+                statistics.retried += 1
+            else:
+                statistics.snoozed += 1
+            if talk or state == "failed":
+                _log(attempted, state)
+
+
+def _log(attempted: Attempted, state: str) -> None:
+    job = attempted.job
+    outcome = _in_words(attempted, state)
+    level = logging.INFO
+    if state == "failed":
+        level = logging.ERROR
+    elif attempted.outcome.kind == RETRY:
+        level = logging.WARNING
+    logger.log(
+        level,
+        "job %d %s (queue %s) attempt %d of %d %s in %.3f s%s",
+        job.id,
+        job.name,
+        job.queue_name,
+        job.attempt,
+        job.max_attempts,
+        outcome,
+        attempted.seconds,
+        f": {_short(attempted.error)}" if attempted.error else "",
+        extra=_fields(attempted, state),
+    )
+    if attempted.trace and logger.isEnabledFor(logging.DEBUG):
+        logger.debug("job %d %s\n%s", job.id, job.name, attempted.trace)
+
+
+def _log_dropped(attempted: Attempted, item: Ended | None) -> None:
+    job = attempted.job
+    logger.warning(
+        "job %d %s (queue %s) attempt %d of %d: its outcome (%s) is dropped, since %s",
+        job.id,
+        job.name,
+        job.queue_name,
+        job.attempt,
+        job.max_attempts,
+        attempted.outcome.kind,
+        "the job was deleted" if item is None else f"the claim was lost; the job is {item.state} now",
+        extra=_fields(attempted, "dropped"),
+    )
+
+
+def _in_words(attempted: Attempted, state: str) -> str:
+    kind, delay = attempted.outcome.kind, attempted.outcome.delay or 0.0
+    if state == "failed":
+        return "failed for good"
+    if state in ("completed", "cancelled"):
+        return state
+    if kind == RETRY:
+        return f"failed, next in {delay:.0f} s,"
+    if kind == SNOOZED:
+        return f"snoozed for {delay:.0f} s"
+    return state
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 300 else f"{line[:297]}..."
+
+
+def _fields(attempted: Attempted, outcome: str) -> dict[str, object]:
+    job = attempted.job
+    return {
+        "job_id": job.id,
+        "job_name": job.name,
+        "queue_name": job.queue_name,
+        "attempt": job.attempt,
+        "duration": attempted.seconds,
+        "outcome": outcome,
+        "error_class": attempted.outcome.error_class,
+    }

@@ -1,0 +1,41 @@
+"""What a worker has done since its start."""
+
+from __future__ import annotations
+
+
+from dataclasses import dataclass, field
+
+from django_jobs.store.base import Store
+
+
+@dataclass
+class Statistics:
+    """Counts since the worker's start; changed by the completer alone, once for each stored batch."""
+
+    completed: int = 0
+    retried: int = 0  # attempts that failed, with another one to come
+    dead: int = 0  # jobs that became dead letters
+    snoozed: int = 0
+    cancelled: int = 0
+    dropped: int = 0  # outcomes of claims that were no longer this worker's
+    stores: list[Store] = field(default_factory=list, repr=False)
+
+    @property
+    def failed(self) -> int:
+        """Attempts that failed, the last ones included."""
+        return self.retried + self.dead
+
+    @property
+    def attempts(self) -> int:
+        """Attempts that ended, however."""
+        return self.completed + self.retried + self.dead + self.snoozed + self.cancelled
+
+    @property
+    def statements(self) -> int:
+        """Statements that the worker's own parts have run; those of the jobs themselves are not counted."""
+        return sum(store.session.statements for store in list(self.stores))
+
+    @property
+    def connects(self) -> int:
+        """Connections that the worker's own parts have opened."""
+        return sum(getattr(store.session, "connects", 0) for store in list(self.stores))

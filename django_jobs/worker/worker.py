@@ -1,0 +1,348 @@
+"""The worker: its parts, put together, started, and stopped in order."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import Error as DatabaseError
+
+import django_jobs
+from django_jobs import conf, limits
+from django_jobs.definitions import registry
+from django_jobs.serialization import encode
+from django_jobs.store import Guarantees, Store, own_store
+from django_jobs.store.rows import Heartbeat, JobRow, WorkerRow
+from django_jobs.store.sqlite import WATCH_INTERVAL
+from django_jobs.worker import middleware
+from django_jobs.worker.attempt import Runner
+from django_jobs.worker.buffer import Buffer
+from django_jobs.worker.completer import Completer
+from django_jobs.worker.executor import Executors
+from django_jobs.worker.heartbeat import Reporter
+from django_jobs.worker.keeper import Keeper
+from django_jobs.worker.listener import FileListener, Listener, NotifyListener
+from django_jobs.worker.options import EVERY_QUEUE, Pool, WorkerOptions
+from django_jobs.worker.parts import one_line, pause_after, until
+from django_jobs.worker.producer import Producer
+from django_jobs.worker.recorder import Recorder
+from django_jobs.worker.signs import Signs
+from django_jobs.worker.statistics import Statistics
+
+logger = logging.getLogger("django_jobs.worker")
+
+# With wake-ups that work, polling is a safety net only, and this many times slower.
+POLL_STRETCH = 10
+# How long the last writes of a stop may take, after the jobs have had their time.
+FLUSH_SECONDS = 10.0
+
+
+class _PoolParts:
+    """One pool's buffer, executors and producer."""
+
+    def __init__(self, worker: Worker, pool: Pool, elsewhere: frozenset[str]) -> None:
+        self.buffer = Buffer()
+        self.executors = Executors(self.buffer, worker.runner, worker.completer.put, pool.size)
+        self.producer = Producer(pool, self.buffer, self.executors, worker, worker.open_store, elsewhere)
+
+
+class Worker:
+    """Runs jobs until it is stopped, or, draining, until nothing is due.
+
+    It installs no signal handlers: ``runjobs`` does, and calls :meth:`stop` and :meth:`stop_now`.
+
+    :param options: what to work on and how.
+    """
+
+    def __init__(self, options: WorkerOptions | None = None) -> None:
+        self.options = options or WorkerOptions()
+        self.statistics = Statistics()
+        self.signs = Signs()
+        self.paused: frozenset[str] = frozenset()
+        self.quiet = False
+        self.row: WorkerRow | None = None
+        self._stop_requested = threading.Event()
+        self._hurry = threading.Event()
+        self._stores_lock = threading.Lock()
+
+        self.store = self.open_store()
+        self.guarantees: Guarantees = self.store.guarantees()
+        self.runner = Runner(registry, self.signs, middleware.load(conf.get("MIDDLEWARE")))
+        self.completer = Completer(self.open_store, Recorder(self.statistics))
+        named = frozenset(name for pool in self.options.pools for name in pool.queues if name != EVERY_QUEUE)
+        self.pools = [_PoolParts(self, pool, named) for pool in self.options.pools]
+        lease, interval = self.options.lease, self.options.heartbeat_interval
+        self.reporter = Reporter(self, self._open_reporting_store, lease, interval)
+        self.keeper = Keeper(self.open_store, lease, lambda: self.reporter.healthy_for, self.look)
+        self.listener = self._make_listener()
+
+    def _make_listener(self) -> Listener | None:
+        if self.store.vendor == "sqlite":
+            return FileListener(self.open_store, self.hint, WATCH_INTERVAL)
+        return NotifyListener(self.open_store, self.hint) if self.options.notify else None
+
+    def open_store(self, timeout: float | None = None) -> Store:
+        """A store on a connection of its own, whose statements are counted."""
+        store = own_store(
+            self.options.using, timeout or self.options.statement_timeout, notify=self.options.notify
+        )
+        with self._stores_lock:
+            self.statistics.stores.append(store)
+        return store
+
+    def _open_reporting_store(self) -> Store:
+        # A heartbeat that hangs must be noticed well before the lease is over.
+        return self.open_store(min(self.options.statement_timeout, max(1.0, self.options.lease / 3)))
+
+    # -- what the parts ask ----------------------------------------------------------------------------------------
+
+    @property
+    def worker_id(self) -> int:
+        """The id of this worker's row; a new one after it was taken for lost."""
+        return self.signs.worker_id
+
+    @property
+    def trusts_claims(self) -> bool:
+        """Whether the lease is known to hold."""
+        return not self.signs.doubtful
+
+    @property
+    def may_claim(self) -> bool:
+        """Whether the producers may claim now."""
+        return not (self.quiet or self.signs.doubtful or self.signs.stopping)
+
+    @property
+    def poll_interval(self) -> float:
+        """Seconds between two looks at the queues without a wake-up."""
+        if self.listener is not None and self.listener.healthy:
+            return self.options.poll_interval * POLL_STRETCH
+        return self.options.poll_interval
+
+    def counts(self) -> tuple[int, int, int]:
+        """Jobs running, completed, and failed attempts, for the heartbeat."""
+        running = sum(len(parts.executors.running()) for parts in self.pools)
+        return running, self.statistics.completed, self.statistics.failed
+
+    def heard(self, heartbeat: Heartbeat) -> None:
+        """Take in what the heartbeat brought."""
+        if self.signs.doubtful:
+            logger.info("Worker %d has renewed its lease and goes on", self.worker_id)
+            self.signs.doubtful = False
+        self.signs.cancelled = heartbeat.cancelled
+        changed = heartbeat.paused != self.paused or (heartbeat.worker.quiet_requested_at is not None) != self.quiet
+        self.paused = heartbeat.paused
+        self.quiet = heartbeat.worker.quiet_requested_at is not None
+        if changed:
+            self.look()
+        if heartbeat.worker.stop_requested_at is not None and not self._stop_requested.is_set():
+            logger.info("Worker %d was asked to stop", self.worker_id)
+            self.stop()
+
+    def doubt(self) -> None:
+        """The lease is over and could not be renewed: claim nothing, start nothing, tell the jobs."""
+        if not self.signs.doubtful:
+            logger.error(
+                "Worker %d could not renew its lease in time. It starts no job until it can.", self.worker_id
+            )
+            self.signs.doubtful = True
+            self._wake_producers()
+
+    def given_up(self) -> None:
+        """Others have taken this worker for lost, and rescue its jobs: go on under a new id."""
+        before = self.worker_id
+        self._register(self.store)
+        self.reporter.renewed()
+        logger.error("Worker %d was taken for lost; its claims are gone. It goes on as %d.", before, self.worker_id)
+        self.signs.doubtful = False
+        self.look()
+
+    def _register(self, store: Store) -> None:
+        queues = [pool.name for pool in self.options.pools]
+        size = sum(pool.size for pool in self.options.pools)
+        self.row = store.register_worker(
+            socket.gethostname()[: limits.HOST_LENGTH],
+            os.getpid(),
+            encode(queues),
+            size,
+            django_jobs.__version__,
+            self.options.lease,
+        )
+        self.signs.worker_id = self.row.id
+
+    # -- wake-ups --------------------------------------------------------------------------------------------------
+
+    def look(self, queue_name: str | None = None) -> None:
+        """There may be available jobs (in that queue)."""
+        for parts in self.pools:
+            parts.producer.look(queue_name)
+
+    def _wake_producers(self) -> None:
+        for parts in self.pools:
+            parts.producer.wake()
+
+    def hint(self, hint: str) -> None:
+        """A wake-up, as the listener heard it."""
+        if hint.startswith("+"):
+            self.look(hint[1:])
+        elif hint == "@":
+            self.keeper.wake()
+        elif hint.startswith("!"):
+            if hint[1:] == str(self.worker_id):
+                self.reporter.wake()
+        else:
+            self.look()
+            self.keeper.wake()
+
+    # -- life ------------------------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Ask the worker to stop in order. Returns at once; may be called in a signal handler, and twice."""
+        self._stop_requested.set()
+
+    def stop_now(self) -> None:
+        """Ask the worker to stop without waiting for the jobs that run."""
+        self._hurry.set()
+        self._stop_requested.set()
+
+    def run(self) -> int:
+        """Work until stopped or drained. Blocks. Returns the exit code: 0."""
+        if not self._register_patiently():
+            self.store.close()
+            return 0
+        with self._parts_running():
+            if self.options.drain:
+                self._wait_until_drained()
+            else:
+                while not self._stop_requested.wait(3600):
+                    pass
+        return 0
+
+    def _register_patiently(self) -> bool:
+        """Register; while the database is away, try again until stopped."""
+        failures = 0
+        while not self._stop_requested.is_set():
+            try:
+                self._register(self.store)
+                return True
+            except (DatabaseError, OSError) as error:
+                failures += 1
+                if failures == 1 and self.options.drain:
+                    raise
+                logger.warning("The worker can't register (%d in a row): %s", failures, one_line(error))
+                self._stop_requested.wait(pause_after(failures))
+        return False
+
+    @contextmanager
+    def _parts_running(self) -> Iterator[None]:
+        self.completer.start()
+        self.reporter.start()
+        for parts in self.pools:
+            parts.executors.start()
+            parts.producer.start()
+        if self.listener is not None:
+            self.listener.start()
+        self.keeper.start()
+        try:
+            yield
+        finally:
+            self._shut_down()
+
+    # -- draining --------------------------------------------------------------------------------------------------
+
+    def _wait_until_drained(self) -> None:
+        while not self._stop_requested.wait(0.01):
+            if self._at_rest() and self._nothing_due() and self._at_rest():
+                return
+
+    def _at_rest(self) -> bool:
+        return (
+            all(parts.producer.found_nothing and parts.executors.idle for parts in self.pools)
+            and self.completer.idle
+            # Once more, since a job may have moved from one part to the next while we looked.
+            and all(parts.producer.found_nothing and parts.executors.idle for parts in self.pools)
+        )
+
+    def _nothing_due(self) -> bool:
+        """Promote what is due, whoever leads, and look whether that, or anything, is for us."""
+        try:
+            self.store.promote()
+            waiting = [name for name in self.store.waiting_queues() if name not in self.paused]
+            mine = [name for name in waiting if self._serves(name)]
+        except (DatabaseError, OSError) as error:
+            logger.warning("The worker can't look whether all is done: %s", one_line(error))
+            self._stop_requested.wait(1.0)
+            return False
+        for name in mine:
+            self.look(name)
+        return not mine
+
+    def _serves(self, queue_name: str) -> bool:
+        return any(queue_name in pool.queues or EVERY_QUEUE in pool.queues for pool in self.options.pools)
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def _shut_down(self) -> None:
+        """Stop claiming, give back what never started, wait for the jobs, store every outcome, hand back the rest."""
+        self._stop_requested.set()
+        deadline = time.monotonic() + self.options.shutdown_timeout
+        self.signs.stopping = True
+        for parts in self.pools:
+            parts.executors.stop()
+            parts.producer.stop()
+        if self.listener is not None:
+            self.listener.stop()
+        self.keeper.stop()
+        self._give_back_unstarted(until(time.monotonic() + FLUSH_SECONDS))
+        self._wait_for_jobs(deadline)
+        self.completer.stop(FLUSH_SECONDS)
+        self.completer.join(FLUSH_SECONDS + 1)
+        self.keeper.join(2)
+        self.reporter.stop()
+        self.reporter.join(2)
+        self._leave()
+
+    def _give_back_unstarted(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        for parts in self.pools:
+            parts.producer.join(until(end))
+            jobs: list[JobRow] = parts.buffer.take_back()
+            if not jobs and not parts.producer.returning:
+                continue
+            try:
+                self.store.release([*jobs, *parts.producer.returning])
+            except Exception as error:
+                # They are still this worker's, and running; the last write hands them back with the rest.
+                logger.warning("%d claimed jobs could not be given back: %s", len(jobs), one_line(error))
+
+    def _wait_for_jobs(self, deadline: float) -> None:
+        running = sum(len(parts.executors.running()) for parts in self.pools)
+        if running:
+            logger.info("Waiting for %d running jobs, %.0f s at most", running, until(deadline))
+        while not self._hurry.is_set() and time.monotonic() < deadline:
+            if all(parts.executors.join(0.02) for parts in self.pools):
+                return
+
+    def _leave(self) -> None:
+        """The very last write: what still runs keeps its spent attempt, and is made available."""
+        try:
+            for job in self.store.rescue(
+                limit=100_000,
+                spread=0.0,
+                worker_id=self.worker_id,
+                reason="The worker stopped before the job had ended.",
+                most_errors=conf.get("MAX_ERRORS"),
+            ):
+                logger.warning("Job %d %s did not end in time; it is %s now", job.id, job.name, job.state)
+            self.store.stop_worker(self.worker_id)
+        except Exception as error:
+            logger.error(
+                "Worker %d can't say that it has stopped: %s. Its jobs run again after its lease.",
+                self.worker_id,
+                one_line(error),
+            )
+        self.store.close()

@@ -1,0 +1,141 @@
+"""Inserting jobs: what a new row holds, one at a time and many at once, in the caller's transaction."""
+
+import json
+
+import pytest
+from django.db import DatabaseError, transaction
+
+from django_jobs.store.rows import NewJob
+
+# What breaks a hand-written array literal, a JSON text, or the order of characters.
+AWKWARD = ['"', "\\", "\\\\", "{}", "a,b", "NULL", "'", "é", "\N{PILE OF POO}", "a\nb", "\t", "%s %(x)s", ":name", ""]
+
+
+def test_a_new_job(store, clock):
+    job = store.insert(NewJob("tests.job", "mail", 7, 3, args="[1, 1e22]", kwargs='{"a": -0.0}'), now=clock.now)
+
+    assert (job.name, job.queue_name, job.priority, job.state) == ("tests.job", "mail", 7, "available")
+    assert (job.attempt, job.max_attempts, job.claims) == (0, 3, 0)
+    assert (job.created_at, job.run_after) == (clock.now, clock.now)
+    assert (job.attempted_at, job.finalized_at, job.cancel_requested_at, job.worker_id) == (None, None, None, None)
+    assert (job.unique_key, job.holds_key, job.error_class, job.result) == (None, False, None, None)
+    assert (job.tags, job.errors, job.metadata) == ([], [], {})
+    assert (repr(job.args), repr(job.kwargs)) == ("[1, 1e+22]", "{'a': -0.0}")
+    assert store.get([job.id]) == [job]
+
+
+@pytest.mark.parametrize("many", [False, True], ids=["insert", "insert_many"])
+@pytest.mark.parametrize(
+    ("when", "state", "seconds"),
+    [
+        ({}, "available", 0),
+        ({"delay": 0.0}, "available", 0),
+        ({"delay": -5.0}, "available", -5),
+        ({"delay": 0.25}, "scheduled", 0.25),
+        ({"run_after": 0}, "available", 0),
+        ({"run_after": -60}, "available", -60),
+        ({"run_after": 0.000001}, "scheduled", 0.000001),
+        ({"run_after": 86400}, "scheduled", 86400),
+    ],
+)
+def test_time_decides_the_state(store, clock, many, when, state, seconds):
+    if "run_after" in when:
+        when = {"run_after": clock.after(when["run_after"])}
+    new = NewJob("tests.job", **when)
+
+    job = store.insert_many([new], now=clock.now)[0] if many else store.insert(new, now=clock.now)
+
+    assert (job.state, job.run_after) == (state, clock.after(seconds))
+    assert store.get([job.id]) == [job]
+
+
+def test_many_come_back_in_the_order_given_with_ascending_ids(store, clock):
+    new = [NewJob("tests.job", args=f"[{number}]") for number in range(3000)]
+
+    jobs = store.insert_many(new, now=clock.now)
+
+    ids = [job.id for job in jobs]
+    assert ids == sorted(set(ids))
+    assert [job.args for job in store.get(ids)] == [[number] for number in range(3000)]
+
+
+def test_many_of_mixed_options_are_each_stored_as_given(store, clock):
+    new = [
+        NewJob(f"tests.job{index % 3}", f"q{index % 5}", index % 7, 1 + index % 2, run_after, delay, f"[{index}]", kwargs)
+        for index in range(100)
+        for run_after, delay, kwargs in [
+            [(None, None, "{}"), (clock.after(60), None, '{"a": 1}'), (None, 5.0, "{}"), (clock.after(-1), None, "{}")][
+                index % 4
+            ]
+        ]
+    ]
+
+    jobs = store.insert_many(new, now=clock.now)
+
+    assert jobs == store.get(job.id for job in jobs)
+    for job, given in zip(jobs, new, strict=True):
+        assert (job.name, job.queue_name, job.priority, job.max_attempts) == given[:4]
+        assert (job.args, job.kwargs) == (json.loads(given.args), json.loads(given.kwargs))
+        assert job.run_after == (given.run_after or clock.after(given.delay or 0))
+        assert job.state == ("scheduled" if job.run_after > clock.now else "available")
+
+
+@pytest.mark.parametrize("text", AWKWARD)
+def test_any_text_comes_back_as_it_went_in(store, clock, text):
+    new = NewJob(f"name{text}", f"queue{text}", args=json.dumps([text]), kwargs=json.dumps({text: text}))
+
+    one = store.insert(new, now=clock.now)
+    (first, second) = store.insert_many([new, NewJob("tests.job")], now=clock.now)
+
+    for job in (one, first):
+        assert (job.name, job.queue_name, job.args, job.kwargs) == (new.name, new.queue_name, [text], {text: text})
+        assert store.get([job.id]) == [job]
+    assert second.name == "tests.job"
+
+
+def test_nothing_to_insert(store):
+    assert store.insert_many([]) == []
+
+
+def test_an_insert_belongs_to_the_callers_transaction(shared, store, clock):
+    with transaction.atomic():
+        job = shared.insert(NewJob("tests.job"), now=clock.now)
+        assert store.get([job.id]) == []
+
+    assert store.get([job.id]) == [job]
+
+
+def test_a_rollback_takes_the_jobs_with_it(shared, store, clock):
+    with transaction.atomic():
+        jobs = [shared.insert(NewJob("tests.job"), now=clock.now), *shared.insert_many([NewJob("tests.job")] * 3)]
+        transaction.set_rollback(True)
+
+    assert store.get(job.id for job in jobs) == []
+
+
+def test_a_savepoint_takes_only_its_own_jobs_with_it(shared, store, clock):
+    with transaction.atomic():
+        kept = shared.insert(NewJob("tests.job"), now=clock.now)
+        with transaction.atomic():
+            dropped = shared.insert(NewJob("tests.job"), now=clock.now)
+            transaction.set_rollback(True)
+        later = shared.insert(NewJob("tests.job"), now=clock.now)
+
+    assert store.get([kept.id, dropped.id, later.id]) == [kept, later]
+
+
+def test_a_refused_insert_is_djangos_error_and_leaves_the_outer_transaction_whole(shared, store, clock):
+    with transaction.atomic():
+        job = shared.insert(NewJob("tests.job"), now=clock.now)
+        with pytest.raises(DatabaseError), transaction.atomic():
+            shared.insert(NewJob("tests.job", priority=101), now=clock.now)
+
+    assert store.get([job.id]) == [job]
+
+
+def test_without_a_given_time_the_databases_own_is_used(store):
+    before, one = store.insert(NewJob("tests.job")), store.insert(NewJob("tests.job", delay=60.0))
+
+    assert (before.state, one.state) == ("available", "scheduled")
+    assert before.created_at <= one.created_at
+    assert (one.run_after - one.created_at).total_seconds() == 60
