@@ -156,6 +156,8 @@ class PostgreSQLStore(Store):
         return JobRow(rows[0][:_WIDTH])
 
     def insert_many(self, new: Sequence[NewJob], now: dt.datetime | None = None) -> list[JobRow]:
+        if not new:
+            return []
         shapes: dict[tuple[Any, ...], int] = {}
         numbers = [shapes.setdefault(job[:6], len(shapes) + 1) for job in new]
         names, queues, priorities, attempts, times, delays = zip(*shapes, strict=True)
@@ -179,14 +181,21 @@ class PostgreSQLStore(Store):
     def _hints(self, shapes: Iterable[tuple[Any, ...]]) -> set[str]:
         if not self.notify:
             return set()
-        return {
-            f"+{queue}" if run_after is None and (delay is None or delay <= 0) else "@"
-            for _, queue, _, _, run_after, delay in shapes
-        }
+        hints = set()
+        for _, queue, _, _, run_after, delay in shapes:
+            # Whether a given moment has come, only the database's clock knows: both who waits for jobs and who waits
+            # for time are told.
+            if run_after is not None or delay is None or delay <= 0:
+                hints.add(f"+{queue}")
+            if run_after is not None or (delay is not None and delay > 0):
+                hints.add("@")
+        return hints
 
     def finish(
         self, outcomes: Sequence[Outcome], now: dt.datetime | None = None, whole_rows: bool = False
     ) -> list[Ended]:
+        if not outcomes:
+            return []
         ids, claims, kinds, delays, classes, errors, results = zip(*sorted(outcomes, key=_by_id), strict=True)
         rows = self._run_with(
             "finish",

@@ -76,6 +76,8 @@ def _json(index: int, empty: Callable[[], Any]) -> Any:
         text = row.values[index]
         if text is None:
             return empty()
+        if text.__class__ is Undecodable:  # the database's bytes were not even text
+            return text
         try:
             return decode(text)
         except ValueError:

@@ -45,8 +45,13 @@ class DjangoSession(Session):
                 from django_jobs.store.postgresql import read_as_text
 
                 read_as_text(cursor.cursor)
+                cursor.execute(statement.pyformat, parameters)
+                return cursor.fetchall()
+            from django_jobs.store.sqlite import rows_of
+
             cursor.execute(statement.pyformat, parameters)
-            return cursor.fetchall()
+            with connection.wrap_database_errors:
+                return rows_of(cursor.cursor)
 
 
 class OwnSession(Session):

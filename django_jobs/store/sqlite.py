@@ -5,12 +5,13 @@ from __future__ import annotations
 import datetime as dt
 import json
 import sqlite3
+import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django_jobs import conf
-from django_jobs.serialization import parse_timestamp, timestamp_text
-from django_jobs.store.base import RETRY, SNOOZED, Guarantees, Store, by_claim, inserted_row, started_before
+from django_jobs.serialization import Undecodable, parse_timestamp, timestamp_text
+from django_jobs.store.base import COMPLETED, RETRY, SNOOZED, Guarantees, Store, by_claim, inserted_row, started_before
 from django_jobs.store.rows import JOB_COLUMNS, Ended, JobRow, NewJob, Outcome, Retried
 from django_jobs.store.sessions import OwnSession
 from django_jobs.store.statements import Statement
@@ -21,8 +22,64 @@ _WIDTH = len(JOB_COLUMNS)
 WATCH_INTERVAL = 0.01
 
 
+# Statements that take no write lock.
+_READS = frozenset({"get", "next_due", "stats", "waiting_queues"})
+
+
+class _WriteLocks:
+    """One lock for each file, for the write statements of this process's own connections.
+
+    SQLite has one writer at a time, and who meets another one sleeps, for longer each time, before it looks again.
+    The worker's parts would often sleep beside a free database; a lock wakes the next at once.
+    """
+
+    def __init__(self) -> None:
+        self._locks: dict[str, threading.Lock] = {}
+        self._guard = threading.Lock()
+
+    def of(self, file: str) -> threading.Lock:
+        """The lock of that file."""
+        with self._guard:
+            return self._locks.setdefault(file, threading.Lock())
+
+
+_write_locks = _WriteLocks()
+
+
+def rows_of(cursor: sqlite3.Cursor) -> list[tuple[Any, ...]]:
+    """All rows of a statement that was executed; text that is not UTF-8 comes as an Undecodable.
+
+    To the end, always: a RETURNING that is not fetched to the end keeps the write lock. And by then the statement is
+    carried out: to fail on the text of one row would hide a whole claim, which nobody would ever finish.
+    """
+    rows: list[tuple[Any, ...]] = []
+    try:
+        rows.extend(cursor)
+    except sqlite3.OperationalError as error:
+        if not str(error).startswith("Could not decode"):
+            raise
+        # The cursor still stands at that row. Decoding in Python is slow, so only such statements pay for it.
+        cursor.connection.text_factory = _tolerant
+        try:
+            rows.extend(cursor)
+        finally:
+            cursor.connection.text_factory = str
+    return rows
+
+
+def _tolerant(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return Undecodable(data.decode(errors="backslashreplace"))
+
+
 class SQLiteSession(OwnSession):
     """A connection of the worker's own, to the same file."""
+
+    def __init__(self, alias: str, timeout: float) -> None:
+        super().__init__(alias, timeout)
+        self._writing = _write_locks.of(str(self.wrapper.settings_dict["NAME"]))
 
     def _open(self) -> sqlite3.Connection:
         settings = self.wrapper.settings_dict
@@ -40,8 +97,10 @@ class SQLiteSession(OwnSession):
         return connection
 
     def _execute(self, connection: Any, statement: Statement, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
-        # To the end, always: a RETURNING that is not fetched to the end keeps the write lock.
-        return connection.execute(statement.named, parameters).fetchall()  # type: ignore[no-any-return]
+        if statement.name in _READS:
+            return rows_of(connection.execute(statement.named, parameters))
+        with self._writing:
+            return rows_of(connection.execute(statement.named, parameters))
 
     def _cut(self, connection: Any) -> None:
         connection.interrupt()
@@ -110,6 +169,8 @@ class SQLiteStore(Store):
         return JobRow(rows[0])
 
     def insert_many(self, new: Sequence[NewJob], now: dt.datetime | None = None) -> list[JobRow]:
+        if not new:
+            return []
         now = now or dt.datetime.now(dt.UTC)
         due: dict[tuple[Any, Any], str] = {}
         for when in {(job.run_after, job.delay) for job in new}:
@@ -136,30 +197,19 @@ class SQLiteStore(Store):
     def finish(
         self, outcomes: Sequence[Outcome], now: dt.datetime | None = None, whole_rows: bool = False
     ) -> list[Ended]:
+        if not outcomes:
+            return []
         now = now or dt.datetime.now(dt.UTC)
-        rows = self._run_with(
-            "finish",
-            {
-                "now": self._time(now),
-                "rows": json.dumps(
-                    [
-                        (
-                            id_,
-                            claims,
-                            kind,
-                            self._after(now, delay or 0.0) if kind == RETRY or kind == SNOOZED else None,
-                            error_class,
-                            errors,
-                            result,
-                        )
-                        for id_, claims, kind, delay, error_class, errors, result in outcomes
-                    ],
-                    ensure_ascii=False,
-                ),
-            },
-            whole_rows,
-        )
+        texts = json.dumps([self._outcome(outcome, now) for outcome in outcomes], ensure_ascii=False)
+        rows = self._run_with("finish", {"now": self._time(now), "rows": texts}, whole_rows)
         return self._ended(outcomes, rows, whole_rows)
+
+    def _outcome(self, outcome: Outcome, now: dt.datetime) -> tuple[Any, ...]:
+        id_, claims, kind, delay, error_class, errors, result = outcome
+        if kind == COMPLETED and result is None and errors is None:
+            return (id_, claims, kind)
+        run_after = self._after(now, delay or 0.0) if kind in (RETRY, SNOOZED) else None
+        return (id_, claims, kind, run_after, error_class, errors, result)
 
     def release(self, jobs: Sequence[JobRow], now: dt.datetime | None = None) -> list[JobRow]:
         claims = [(job.id, job.claims, started_before(job)) for job in by_claim(jobs)]

@@ -11,8 +11,8 @@ WITH held AS MATERIALIZED (
                WHEN outcome.kind = 'completed' THEN 'completed'
                WHEN job.cancel_requested_at IS NOT NULL OR outcome.kind = 'cancelled' THEN 'cancelled'
                WHEN outcome.kind = 'failed' OR (outcome.kind = 'retry' AND job.attempt >= job.max_attempts) THEN 'failed'
-               WHEN outcome.kind = 'released' OR outcome.delay <= 0 THEN 'available'
-               ELSE 'scheduled'
+               WHEN outcome.kind <> 'released' AND outcome.delay > 0 THEN 'scheduled'
+               ELSE 'available'
            END AS state,
            COALESCE(:now::timestamptz, statement_timestamp()) AS now
     FROM unnest(
@@ -29,7 +29,7 @@ UPDATE django_jobs_job AS job
 SET state = held.state,
     attempt = CASE WHEN held.kind IN ('snoozed', 'released') THEN held.attempt - 1 ELSE held.attempt END,
     run_after = CASE WHEN held.state IN ('scheduled', 'available') AND held.kind <> 'released'
-                     THEN held.now + make_interval(secs => held.delay) ELSE job.run_after END,
+                     THEN held.now + make_interval(secs => COALESCE(held.delay, 0)) ELSE job.run_after END,
     finalized_at = CASE WHEN held.state IN ('completed', 'failed', 'cancelled') THEN held.now END,
     holds_key = job.holds_key AND held.state IN ('scheduled', 'available'),
     error_class = CASE WHEN held.state = 'completed' THEN NULL ELSE COALESCE(held.error_class, job.error_class) END,

@@ -2,6 +2,8 @@
 -- holders walks the distinct workers of running jobs, one index descent each; a worker without a row is lost too.
 -- LATERAL checks the row again under its lock and returns it as locked: a job that completed or was claimed again
 -- meanwhile is let be, a cancel request of this very moment counts.
+-- Earlier errors are copied, and their last number is read, as text: the operators -> and ->> fail on escapes that no
+-- text can hold (\u0000), and one such row would keep all others from being rescued.
 -- A rescued job spends its attempt. It comes back after a random part of :spread seconds, so that a job that kills
 -- its process does not meet the same neighbours again and again.
 WITH RECURSIVE holders AS (
@@ -48,8 +50,11 @@ SET state = held.next_state,
             WHERE position <> 2 OR json_array_length(held.errors) < :most_errors
             UNION ALL
             SELECT json_build_object(
-                       'number', 1 + CASE WHEN held.errors -> -1 ->> 'number' ~ '^[0-9]{1,9}$'
-                                          THEN (held.errors -> -1 ->> 'number')::integer ELSE 0 END,
+                       'number', 1 + COALESCE((
+                           SELECT substring(value::text FROM '"number"\s*:\s*([0-9]{1,9})(?![0-9])')::integer
+                           FROM json_array_elements(held.errors) WITH ORDINALITY AS earlier (value, position)
+                           ORDER BY position DESC LIMIT 1
+                       ), 0),
                        'attempt', held.attempt,
                        'at', to_char(held.now AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"+00:00"'),
                        'attempted_at',

@@ -1,37 +1,34 @@
 -- Record how claims ended, any mix of outcomes in one statement; each row is
--- [id, claims, kind, run_after, error class, errors, result]. run_after is null, or the moment to run again
--- (texts of moments sort as moments do).
+-- [id, claims, kind, run_after, error class, errors, result], where nulls at the end are left out. run_after is null, or
+-- the moment to run again (texts of moments sort as moments do).
 -- The fence: a row that is no longer this claim's (another claim, not running, gone) stays untouched and is not
 -- returned.
 UPDATE django_jobs_job
-SET state = held.next_state,
-    attempt = CASE WHEN held.kind IN ('snoozed', 'released') THEN attempt - 1 ELSE attempt END,
-    run_after = CASE WHEN held.next_state IN ('scheduled', 'available') AND held.kind <> 'released'
-                     THEN held.next_run ELSE run_after END,
-    finalized_at = CASE WHEN held.next_state IN ('completed', 'failed', 'cancelled') THEN :now END,
-    holds_key = holds_key AND held.next_state IN ('scheduled', 'available'),
-    error_class = CASE WHEN held.next_state = 'completed' THEN NULL ELSE COALESCE(held.new_class, error_class) END,
-    errors = COALESCE(held.new_errors, errors),
-    result = held.new_result
-FROM (
-    SELECT job.id AS held_id, outcome.kind, outcome.next_run, outcome.new_class, outcome.new_errors,
-           outcome.new_result,
-           CASE
-               WHEN outcome.kind = 'completed' THEN 'completed'
-               WHEN job.cancel_requested_at IS NOT NULL OR outcome.kind = 'cancelled' THEN 'cancelled'
-               WHEN outcome.kind = 'failed' OR (outcome.kind = 'retry' AND job.attempt >= job.max_attempts) THEN 'failed'
-               WHEN outcome.kind = 'released' OR outcome.next_run <= :now THEN 'available'
-               ELSE 'scheduled'
-           END AS next_state
+SET (state, attempt, run_after, finalized_at, holds_key, error_class, errors, result) = (
+    SELECT
+        ended.state,
+        CASE WHEN outcome.kind IN ('snoozed', 'released') THEN attempt - 1 ELSE attempt END,
+        CASE WHEN ended.state IN ('scheduled', 'available') AND outcome.kind <> 'released'
+             THEN json_extract(outcome.value, '$[3]') ELSE run_after END,
+        CASE WHEN ended.state IN ('completed', 'failed', 'cancelled') THEN :now END,
+        holds_key AND ended.state IN ('scheduled', 'available'),
+        CASE WHEN ended.state <> 'completed' THEN COALESCE(json_extract(outcome.value, '$[4]'), error_class) END,
+        COALESCE(json_extract(outcome.value, '$[5]'), errors),
+        json_extract(outcome.value, '$[6]')
     FROM (
-        SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS claims,
-               json_extract(value, '$[2]') AS kind, json_extract(value, '$[3]') AS next_run,
-               json_extract(value, '$[4]') AS new_class, json_extract(value, '$[5]') AS new_errors,
-               json_extract(value, '$[6]') AS new_result
-        FROM json_each(:rows)
-    ) AS outcome
-    CROSS JOIN django_jobs_job AS job ON job.id = outcome.id
-    WHERE job.claims = outcome.claims AND job.state = 'running'
-) AS held
-WHERE django_jobs_job.id = held.held_id
+        SELECT CASE
+            WHEN outcome.kind = 'completed' THEN 'completed'
+            WHEN cancel_requested_at IS NOT NULL OR outcome.kind = 'cancelled' THEN 'cancelled'
+            WHEN outcome.kind = 'failed' OR (outcome.kind = 'retry' AND attempt >= max_attempts) THEN 'failed'
+            WHEN outcome.kind = 'released' OR json_extract(outcome.value, '$[3]') <= :now THEN 'available'
+            ELSE 'scheduled'
+        END AS state
+    ) AS ended
+)
+FROM (
+    SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS claims,
+           json_extract(value, '$[2]') AS kind, value
+    FROM json_each(:rows)
+) AS outcome
+WHERE django_jobs_job.id = outcome.id AND django_jobs_job.claims = outcome.claims AND django_jobs_job.state = 'running'
 RETURNING {finish columns}
