@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from django_jobs.exceptions import InvalidArguments
-from django_jobs.serialization import NotStorable, encode, encode_plain, encode_storable
+from django_jobs.serialization import NotStorable, encode, encode_plain, encode_storable, shown
 
 
 class Arguments:
@@ -71,10 +71,17 @@ class Arguments:
         """Look closely at each argument: to name the one that is wrong, or to find that all are right."""
         for what, value in self._described(args, kwargs):
             encode_storable(value, what)
-        return encode(list(args)), encode_storable(dict(kwargs), "the arguments")
+        for name in kwargs:  # a function with **kwargs takes any name
+            encode_storable(name, f"the name {shown(name)} of an argument")
+        return encode(list(args)), encode(dict(kwargs))
 
     def _check_size(
-        self, args: Sequence[Any], kwargs: Mapping[str, Any], encoded_args: str, encoded_kwargs: str, most_bytes: int
+        self,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        encoded_args: str,
+        encoded_kwargs: str,
+        most_bytes: int,
     ) -> None:
         size = len(encoded_args.encode()) + len(encoded_kwargs.encode())
         if size > most_bytes:
@@ -90,4 +97,4 @@ class Arguments:
             name = f"{self._names[index]!r}" if known else f"{index - len(self._names)} of *{self._rest}"
             yield f"argument {name}", value
         for key, value in kwargs.items():
-            yield f"argument {key!r}", value
+            yield f"argument {shown(key)}", value

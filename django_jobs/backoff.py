@@ -3,21 +3,49 @@
 from __future__ import annotations
 
 import datetime as dt
+import inspect
 import logging
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from django_jobs.exceptions import seconds
+from django_jobs.serialization import shown
 
 logger = logging.getLogger("django_jobs.backoff")
 
 DAY = 86_400.0
 
 
+def _checked(delay: Any) -> float:
+    value = seconds(delay)
+    if value < 0:
+        raise ValueError(f"backoff has the negative delay {value:g}")
+    return value
+
+
+def _at_most_a_day(delay: Any) -> float:
+    value = _checked(delay)
+    if value > DAY:
+        raise ValueError(f"backoff has the delay {value:g}; the longest is a day, {DAY:g} seconds")
+    return value
+
+
 @dataclass(frozen=True)
-class Polynomial:
+class _Growing:
+    """What the policies have in common: their numbers are checked when they are made, not when a job has failed."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = _checked(getattr(self, field.name))
+            most = {"jitter": 1.0, "cap": DAY}.get(field.name)
+            if most is not None and value > most:
+                raise ValueError(f"{field.name} of a backoff is {value:g}; it must be at most {most:g}")
+
+
+@dataclass(frozen=True)
+class Polynomial(_Growing):
     """``attempt`` to the power of ``exponent`` seconds: 1, 16, 81, 256 ... for the default of 4."""
 
     exponent: float = 4.0
@@ -25,11 +53,11 @@ class Polynomial:
     cap: float = DAY
 
     def __call__(self, attempt: int, exception: BaseException | None = None, job: Any = None) -> float:
-        return _bounded(min(float(attempt), 1e6) ** self.exponent, self.jitter, self.cap)
+        return _bounded(1.0, float(attempt), self.exponent, self.jitter, self.cap)
 
 
 @dataclass(frozen=True)
-class Exponential:
+class Exponential(_Growing):
     """``base`` seconds, multiplied by ``factor`` for each further attempt."""
 
     base: float = 1.0
@@ -38,15 +66,11 @@ class Exponential:
     cap: float = DAY
 
     def __call__(self, attempt: int, exception: BaseException | None = None, job: Any = None) -> float:
-        try:
-            delay = self.base * self.factor ** (attempt - 1)
-        except OverflowError:
-            delay = self.cap
-        return _bounded(delay, self.jitter, self.cap)
+        return _bounded(self.base, float(self.factor), attempt - 1, self.jitter, self.cap)
 
 
 @dataclass(frozen=True)
-class Linear:
+class Linear(_Growing):
     """``step`` seconds times the attempt."""
 
     step: float = 60.0
@@ -54,11 +78,11 @@ class Linear:
     cap: float = DAY
 
     def __call__(self, attempt: int, exception: BaseException | None = None, job: Any = None) -> float:
-        return _bounded(self.step * attempt, self.jitter, self.cap)
+        return _bounded(self.step, float(attempt), 1, self.jitter, self.cap)
 
 
 @dataclass(frozen=True)
-class Fixed:
+class Fixed(_Growing):
     """The same number of seconds each time."""
 
     delay: float = 60.0
@@ -66,13 +90,18 @@ class Fixed:
     cap: float = DAY
 
     def __call__(self, attempt: int, exception: BaseException | None = None, job: Any = None) -> float:
-        return _bounded(self.delay, self.jitter, self.cap)
+        return _bounded(self.delay, 1.0, 1, self.jitter, self.cap)
 
 
-def _bounded(delay: float, jitter: float, cap: float) -> float:
+def _bounded(factor: float, base: float, exponent: float, jitter: float, cap: float) -> float:
+    """``factor * base ** exponent``, spread by ``jitter``, and ``cap`` at most, however large it is."""
+    try:
+        delay = factor * base**exponent
+    except OverflowError:
+        return float(cap)
     if jitter:
         delay *= random.uniform(1 - jitter, 1 + jitter)  # noqa: S311 - spreads load, guards nothing
-    return max(0.0, min(delay, cap))
+    return max(0.0, min(float(delay), float(cap)))
 
 
 Policy = Callable[[int, BaseException | None, Any], "float | dt.timedelta"]
@@ -86,30 +115,29 @@ def as_policy(backoff: Any) -> Policy:
     :param backoff: seconds; a timedelta; a sequence of those, whose last one holds for all further attempts; or a
         callable of ``(attempt, exception, job)`` that returns one.
     :raises TypeError: when it is none of these.
-    :raises ValueError: when a delay is negative or not finite, or the sequence is empty.
+    :raises ValueError: when a delay is negative, not finite or over a day, or the sequence is empty.
     """
     if backoff is None:
         return DEFAULT
     if isinstance(backoff, int | float | dt.timedelta) and not isinstance(backoff, bool):
-        return Fixed(_checked(backoff))
+        return Fixed(_at_most_a_day(backoff))
     if isinstance(backoff, Sequence) and not isinstance(backoff, str | bytes):
-        delays = tuple(_checked(delay) for delay in backoff)
+        delays = tuple(_at_most_a_day(delay) for delay in backoff)
         if not delays:
             raise ValueError("backoff is an empty sequence; give at least one delay")
-        return lambda attempt, exception, job: delays[min(max(attempt, 1), len(delays)) - 1]
+        return lambda attempt, *_: delays[min(max(attempt, 1), len(delays)) - 1]
+    if isinstance(backoff, type):
+        raise TypeError(
+            f"backoff is the class {backoff.__name__}; make an instance of it: {backoff.__name__}()"
+        )
+    if inspect.iscoroutinefunction(backoff):
+        raise TypeError(f"backoff is the async function {backoff.__name__}; it must be a plain one")
     if callable(backoff):
         return backoff  # type: ignore[no-any-return]
     raise TypeError(
-        f"backoff is {backoff!r}; it must be seconds, a timedelta, a sequence of those, or a callable of "
+        f"backoff is {shown(backoff)}; it must be seconds, a timedelta, a sequence of those, or a callable of "
         f"(attempt, exception, job)"
     )
-
-
-def _checked(delay: Any) -> float:
-    value = seconds(delay)
-    if value < 0:
-        raise ValueError(f"backoff has the negative delay {value}")
-    return value
 
 
 def delay_after(policy: Policy, attempt: int, exception: BaseException | None, job: Any) -> float:
@@ -122,6 +150,6 @@ def delay_after(policy: Policy, attempt: int, exception: BaseException | None, j
         return policy(attempt, exception, job)  # type: ignore[return-value]
     try:
         return min(_checked(policy(attempt, exception, job)), DAY)
-    except Exception:
+    except BaseException:  # SystemExit too: this is the site's code, in the worker's thread
         logger.exception("The backoff of job %s failed; the default is used", getattr(job, "id", "?"))
         return DEFAULT(attempt, exception, job)  # type: ignore[return-value]

@@ -6,19 +6,21 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
-from django.core.checks import CheckMessage, Error, Warning, register
+from django.core import checks
+from django.core.checks import CheckMessage, Error, register
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 from django.utils.module_loading import import_string
 
 from django_jobs import conf
 from django_jobs.databases import jobs_database
+from django_jobs.serialization import shown
 
 SHORT_TIMEOUT = 10
 
 
 @register("django_jobs")
-def check_settings(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]:
+def check_settings(**_: Any) -> list[CheckMessage]:
     """Check ``DJANGO_JOBS``: known keys with values of the right kind, and middleware that can be imported."""
     try:
         chosen = conf.user_settings()
@@ -32,7 +34,7 @@ def check_settings(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]
             setting = conf.SETTINGS[name]
             messages.append(
                 Error(
-                    f"DJANGO_JOBS[{name!r}] is {value!r}.",
+                    f"DJANGO_JOBS[{name!r}] is {shown(value)}.",
                     hint=f"It must be {setting.accepts}. The default is {setting.default!r}.",
                     id="django_jobs.E003",
                 )
@@ -60,22 +62,28 @@ def _unknown(name: Any) -> CheckMessage:
 def _check_middleware(paths: Iterable[str]) -> Iterable[CheckMessage]:
     for path in paths:
         try:
-            import_string(path)
-        except ImportError as error:
+            problem = None if callable(import_string(path)) else "can't be called"
+        except Exception as error:  # noqa: BLE001 - whatever the import of somebody's module raises
+            problem = f"can't be imported: {error}"
+        if problem is not None:
             yield Error(
-                f"DJANGO_JOBS['MIDDLEWARE'] names {path!r}, which can't be imported: {error}.",
+                f"DJANGO_JOBS['MIDDLEWARE'] names {path!r}, which {problem}.",
                 hint="Give the dotted path of a function or class that takes the next step and returns a wrapper.",
                 id="django_jobs.E005",
             )
 
 
 @register("django_jobs")
-def check_database(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]:
+def check_database(**_: Any) -> list[CheckMessage]:
     """Check, from the settings alone, that the database that holds the jobs can keep the promises."""
     try:
-        alias = jobs_database()
+        conf.get("DATABASE")
     except ImproperlyConfigured:
         return []  # check_settings says so
+    try:
+        alias = jobs_database()
+    except ImproperlyConfigured as error:
+        return [Error(str(error), hint="Correct DATABASE_ROUTERS.", id="django_jobs.E010")]
     connection = connections[alias]
     where = f"DATABASES[{alias!r}]"
     if connection.vendor == "sqlite":
@@ -96,7 +104,7 @@ def _check_sqlite(where: str, database: dict[str, Any]) -> list[CheckMessage]:
     messages: list[CheckMessage] = []
     if "journal_mode=wal" not in str(options.get("init_command", "")).replace(" ", "").lower():
         messages.append(
-            Warning(
+            checks.Warning(
                 f"{where} does not switch SQLite to its write-ahead log: readers and writers wait for each other.",
                 hint="OPTIONS: 'init_command': 'PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;'",
                 id="django_jobs.W011",
@@ -104,7 +112,7 @@ def _check_sqlite(where: str, database: dict[str, Any]) -> list[CheckMessage]:
         )
     if str(options.get("transaction_mode", "")).upper() not in {"IMMEDIATE", "EXCLUSIVE"}:
         messages.append(
-            Warning(
+            checks.Warning(
                 f"{where} begins transactions in SQLite's deferred mode: one that reads and then writes fails with "
                 f"'database is locked' at once, whatever the timeout.",
                 hint="OPTIONS: 'transaction_mode': 'IMMEDIATE'",
@@ -114,7 +122,7 @@ def _check_sqlite(where: str, database: dict[str, Any]) -> list[CheckMessage]:
     timeout = options.get("timeout", 5)
     if not isinstance(timeout, int | float) or timeout < SHORT_TIMEOUT:
         messages.append(
-            Warning(
+            checks.Warning(
                 f"{where} waits {timeout} s for SQLite's write lock; with a worker writing beside the site that can "
                 f"end in 'database is locked'.",
                 hint="OPTIONS: 'timeout': 20",
@@ -122,5 +130,3 @@ def _check_sqlite(where: str, database: dict[str, Any]) -> list[CheckMessage]:
             )
         )
     return messages
-
-

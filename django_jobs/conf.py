@@ -14,6 +14,7 @@ from django.conf import settings as django_settings
 from django.core.exceptions import ImproperlyConfigured
 
 from django_jobs import limits
+from django_jobs.serialization import shown
 
 NAMESPACE = "DJANGO_JOBS"
 
@@ -34,11 +35,11 @@ def _is_number(value: Any) -> bool:
 
 
 def _positive(value: Any) -> bool:
-    return _is_number(value) and 0 < value < float("inf")
+    return _is_number(value) and 0 < value <= limits.LONGEST_DELAY
 
 
 def _not_negative(value: Any) -> bool:
-    return _is_number(value) and 0 <= value < float("inf")
+    return _is_number(value) and 0 <= value <= limits.LONGEST_DELAY
 
 
 def _whole(lowest: int, highest: int) -> Callable[[Any], bool]:
@@ -61,7 +62,7 @@ def _retention(value: Any) -> bool:
         and all(
             age is None
             or _not_negative(age)
-            or (isinstance(age, dt.timedelta) and age >= dt.timedelta())
+            or (isinstance(age, dt.timedelta) and _not_negative(age.total_seconds()))
             for age in value.values()
         )
     )
@@ -215,7 +216,7 @@ def get(name: str) -> Any:
     setting = SETTINGS[name]
     value = user_settings().get(name, setting.default)
     if value is not setting.default and not setting.valid(value):
-        raise ImproperlyConfigured(f"{NAMESPACE}[{name!r}] is {value!r}; it must be {setting.accepts}.")
+        raise ImproperlyConfigured(f"{NAMESPACE}[{name!r}] is {shown(value)}; it must be {setting.accepts}.")
     return value
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +18,14 @@ class JobContext:
     :param signs: what the worker tells the job; None outside a worker.
     """
 
-    __slots__ = ("_signs", "job", "name")
+    __slots__ = ("_signs", "call", "job", "name")
 
     def __init__(self, job: JobRow | None, name: str, signs: Signs | None = None) -> None:
         self.job = job
         self.name = name
         self._signs = signs
+        # The call of the function, for the innermost step of the middleware.
+        self.call: Callable[[], Any] | None = None
 
     @classmethod
     def detached(cls, name: str) -> JobContext:
@@ -30,7 +33,11 @@ class JobContext:
         return cls(None, name)
 
     def __repr__(self) -> str:
-        return f"<context of {self.job!r}>" if self.job is not None else f"<context of a direct call of {self.name}>"
+        return (
+            f"<context of {self.job!r}>"
+            if self.job is not None
+            else f"<context of a direct call of {self.name}>"
+        )
 
     @property
     def attempt(self) -> int:

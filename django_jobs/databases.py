@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from django.db import DEFAULT_DB_ALIAS, connections, router
 from django.core.exceptions import ImproperlyConfigured
+from django.db import DEFAULT_DB_ALIAS, connections, router
 
 from django_jobs import conf
 
@@ -20,7 +20,7 @@ def jobs_database(using: str | None = None) -> str:
             return DEFAULT_DB_ALIAS
         from django_jobs.models import Job
 
-        return router.db_for_write(Job)
+        alias = router.db_for_write(Job)
     if alias not in connections.settings:
         known = ", ".join(sorted(connections.settings))
         raise ImproperlyConfigured(f"There is no database {alias!r} in DATABASES; there are: {known}.")

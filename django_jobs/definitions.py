@@ -8,21 +8,25 @@ from __future__ import annotations
 import datetime as dt
 import difflib
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, overload
+import sys
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any, Concatenate, Generic, Literal, NamedTuple, ParamSpec, TypeVar, overload
 
-from asgiref.sync import async_to_sync, sync_to_async
+from asgiref.sync import async_to_sync, iscoroutinefunction, markcoroutinefunction, sync_to_async
 
 from django_jobs import enqueueing, options as checked
 from django_jobs.arguments import Arguments
 from django_jobs.backoff import as_policy
 from django_jobs.context import JobContext
 from django_jobs.exceptions import InvalidJob
+from django_jobs.serialization import shown
 from django_jobs.store.rows import JobRow
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 Delay = float | dt.timedelta
 BackoffOption = Delay | Sequence[Delay] | Callable[[int, BaseException | None, Any], Delay] | None
@@ -60,10 +64,16 @@ class JobDefinition(Generic[P, R]):
         self.give_up_on = give_up_on
         self.takes_context = takes_context
         self.aliases = aliases
-        self.is_async = inspect.iscoroutinefunction(function)
+        # An object is async when its __call__ is.
+        self.is_async = iscoroutinefunction(function) or iscoroutinefunction(type(function).__call__)
+        if self.is_async:
+            markcoroutinefunction(self)
         self.arguments = Arguments(function, skip=1 if takes_context else 0)
+        self.place = Place.of(function)
         self.__doc__ = function.__doc__
         self.__module__ = function.__module__
+        self.__name__ = getattr(function, "__name__", name)
+        self.__qualname__ = getattr(function, "__qualname__", name)
         self.__wrapped__ = function
 
     def __repr__(self) -> str:
@@ -94,7 +104,7 @@ class JobDefinition(Generic[P, R]):
         :raises InvalidJob: for a value that is not allowed; the message names it.
         """
         if unknown:
-            raise _unknown_option(next(iter(unknown)))
+            raise _unknown_option(next(iter(unknown)), [each.name for each in fields(Options)])
         given = {
             "queue_name": queue_name,
             "priority": priority,
@@ -108,7 +118,8 @@ class JobDefinition(Generic[P, R]):
         other.options = checked.check(replace(self.options, **changes), self.name)
         return other
 
-    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobRow:
+    # Positional-only, because the function may have a parameter of its own that is called self.
+    def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> JobRow:
         """Enqueue a call with these arguments, in the transaction that is open on the jobs' database.
 
         :returns: the job as stored. It runs once the transaction has committed, and vanishes if that rolls back.
@@ -116,11 +127,11 @@ class JobDefinition(Generic[P, R]):
         """
         return enqueueing.enqueue(self, args, kwargs)
 
-    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobRow:
+    async def aenqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> JobRow:
         """:meth:`enqueue`, from async code."""
-        return await sync_to_async(self.enqueue)(*args, **kwargs)
+        return await sync_to_async(partial(self.enqueue, *args, **kwargs))()
 
-    def prepare(self, *args: P.args, **kwargs: P.kwargs) -> enqueueing.Prepared:
+    def prepare(self, /, *args: P.args, **kwargs: P.kwargs) -> enqueueing.Prepared:
         """A call that is checked now and enqueued later, by :func:`django_jobs.enqueue_many`.
 
         :raises InvalidJob: as :meth:`enqueue`.
@@ -140,19 +151,27 @@ class JobDefinition(Generic[P, R]):
         """:meth:`enqueue_many`, from async code."""
         return await sync_to_async(self.enqueue_many)(calls)
 
-    def call(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    @overload
+    def call(self: JobDefinition[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+    @overload
+    def call(self, /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    def call(self, /, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Call the function here and now, with no queue. An ``async def`` function is run to its end."""
-        if self.is_async:
-            return async_to_sync(self.function)(*self._leading(), *args, **kwargs)  # type: ignore[no-any-return]
-        return self.function(*self._leading(), *args, **kwargs)  # type: ignore[no-any-return]
+        function = partial(self.function, *self._leading(), *args, **kwargs)
+        return async_to_sync(function)() if self.is_async else function()
 
-    async def acall(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+    @overload
+    async def acall(
+        self: JobDefinition[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T: ...
+    @overload
+    async def acall(self, /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    async def acall(self, /, *args: P.args, **kwargs: P.kwargs) -> Any:
         """:meth:`call`, from async code."""
-        if self.is_async:
-            return await self.function(*self._leading(), *args, **kwargs)
-        return await sync_to_async(self.function)(*self._leading(), *args, **kwargs)
+        function = partial(self.function, *self._leading(), *args, **kwargs)
+        return await (function() if self.is_async else sync_to_async(function)())
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """The function as it was written: called here, and for ``async def`` a coroutine."""
         return self.function(*self._leading(), *args, **kwargs)  # type: ignore[no-any-return]
 
@@ -160,8 +179,39 @@ class JobDefinition(Generic[P, R]):
         return (JobContext.detached(self.name),) if self.takes_context else ()
 
 
-def _unknown_option(name: str) -> InvalidJob:
-    known = ["queue_name", "priority", "max_attempts", "run_after", "using"]
+class Place(NamedTuple):
+    """Where a function is defined: by it two functions that want one name are told from one that is defined again."""
+
+    path: str
+    file: str
+    line: int
+    #: What a module is executed by: a reload makes a new one. None for a module of no file, such as a shell.
+    execution: Any
+
+    @classmethod
+    def of(cls, function: Callable[..., Any]) -> Place:
+        """The place of ``function``, as far as it is known."""
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        module = sys.modules.get(function.__module__)
+        return cls(
+            f"{function.__module__}.{getattr(function, '__qualname__', type(function).__qualname__)}",
+            getattr(code, "co_filename", ""),
+            getattr(code, "co_firstlineno", 0),
+            getattr(module, "__spec__", None),
+        )
+
+    def is_again(self, other: Place) -> bool:
+        """Whether ``other`` is this place executed again: the same lines, or a module that was reloaded."""
+        if self.path != other.path:
+            return False
+        executed_once = self.execution is other.execution and self.execution is not None
+        return not executed_once or self[1:3] == other[1:3]
+
+    def __str__(self) -> str:
+        return f"{self.path} ({self.file}:{self.line})" if self.file else self.path
+
+
+def _unknown_option(name: str, known: list[str]) -> InvalidJob:
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}."
     return InvalidJob(f"There is no option {name!r}; {hint}")
@@ -181,10 +231,10 @@ class Registry:
         """
         for name in (definition.name, *definition.aliases):
             known = self._names.get(name)
-            if known is not None and not _same_source(known.function, definition.function):
+            if known is not None and not known.place.is_again(definition.place):
                 raise InvalidJob(
-                    f"Two functions want the job name {name!r}: {_where(known.function)} and "
-                    f"{_where(definition.function)}. Give one of them another name=."
+                    f"Two functions want the job name {name!r}: {known.place} and {definition.place}. Give one of "
+                    f"them another name=."
                 )
         self._definitions[definition.name] = definition
         for name in (definition.name, *definition.aliases):
@@ -214,14 +264,6 @@ class Registry:
 registry = Registry()
 
 
-def _same_source(one: Callable[..., Any], other: Callable[..., Any]) -> bool:
-    return (one.__module__, one.__qualname__) == (other.__module__, other.__qualname__)
-
-
-def _where(function: Callable[..., Any]) -> str:
-    return f"{function.__module__}.{function.__qualname__}"
-
-
 @overload
 def job(function: Callable[P, R], /) -> JobDefinition[P, R]: ...
 @overload
@@ -232,7 +274,7 @@ def job(
     priority: int = ...,
     max_attempts: int | None = ...,
     backoff: BackoffOption = ...,
-    give_up_on: type[BaseException] | tuple[type[BaseException], ...] = ...,
+    give_up_on: type[BaseException] | Sequence[type[BaseException]] = ...,
     name: str | None = ...,
     aliases: Iterable[str] = ...,
     using: str | None = ...,
@@ -245,7 +287,7 @@ def job(
     priority: int = ...,
     max_attempts: int | None = ...,
     backoff: BackoffOption = ...,
-    give_up_on: type[BaseException] | tuple[type[BaseException], ...] = ...,
+    give_up_on: type[BaseException] | Sequence[type[BaseException]] = ...,
     name: str | None = ...,
     aliases: Iterable[str] = ...,
     using: str | None = ...,
@@ -258,11 +300,12 @@ def job(
     priority: int = 0,
     max_attempts: int | None = None,
     backoff: BackoffOption = None,
-    give_up_on: type[BaseException] | tuple[type[BaseException], ...] = (),
+    give_up_on: type[BaseException] | Sequence[type[BaseException]] = (),
     takes_context: bool = False,
     name: str | None = None,
     aliases: Iterable[str] = (),
     using: str | None = None,
+    **unknown: Any,
 ) -> Any:
     """Make a function a job: ``@job`` or ``@job(queue_name="mail", max_attempts=5)``.
 
@@ -283,31 +326,63 @@ def job(
     :raises InvalidJob: for a value that is not allowed, or a name that another function has.
     """
 
+    if unknown:
+        raise _unknown_option(next(iter(unknown)), list(job.__kwdefaults__ or ()))
+    old_names = checked.check_aliases(aliases, name)
+
     def define(function: Callable[..., Any]) -> JobDefinition[Any, Any]:
-        if isinstance(function, JobDefinition) or not callable(function):
-            raise InvalidJob(f"@job decorates a function, not {function!r}.")
-        chosen = name or f"{function.__module__}.{function.__qualname__}"
-        if name is None and "<" in chosen:
-            raise InvalidJob(
-                f"{chosen} is defined inside a function, so a worker can't find it by that name. Define it at the top "
-                f"of a module, or give it a name= and import it in every worker."
+        if isinstance(function, staticmethod):
+            function = function.__func__
+        chosen = _path(function) if name is None else checked.check_name(name)
+        _check_function(function, chosen)
+        try:
+            definition: JobDefinition[Any, Any] = JobDefinition(
+                function,
+                checked.check_name(chosen),
+                checked.check(Options(queue_name, priority, max_attempts, None, using), chosen),
+                backoff=checked.check_backoff(backoff, chosen),
+                give_up_on=checked.check_exceptions(give_up_on, chosen),
+                takes_context=takes_context,
+                aliases=old_names,
             )
-        if isinstance(aliases, str):
-            raise InvalidJob(f"aliases of {chosen} is a string; it must be a list of names.")
-        for each in (chosen, *aliases):
-            checked.check_name(each)
-        definition: JobDefinition[Any, Any] = JobDefinition(
-            function,
-            chosen,
-            checked.check(Options(queue_name, priority, max_attempts, None, using), chosen),
-            backoff=checked.check_backoff(backoff, chosen),
-            give_up_on=checked.check_exceptions(give_up_on, chosen),
-            takes_context=takes_context,
-            aliases=tuple(aliases),
-        )
+        except TypeError as error:
+            context = "takes_context=True passes it a context first. " if takes_context else ""
+            raise InvalidJob(f"{chosen} can't be a job: {context}{error}.") from None
         registry.add(definition)
         return definition
 
     return define if function is None else define(function)
 
 
+def _path(function: Any) -> str:
+    """The dotted path by which a worker finds the function."""
+    if not callable(function) or isinstance(function, JobDefinition):
+        raise InvalidJob(f"@job decorates a function, not {shown(function)}.")
+    module, qualname = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
+    if module is None or qualname is None:
+        raise InvalidJob(f"{shown(function)} has no dotted path to be found by. Give it a name=.")
+    path = f"{module}.{qualname}"
+    if "<" in path:
+        raise InvalidJob(
+            f"{path} is defined inside a function, so a worker can't find it by that name. Define it at the top of a "
+            f"module, or give it a name= and import it in every worker."
+        )
+    return path
+
+
+def _check_function(function: Any, name: str) -> None:
+    """Raise InvalidJob for what a worker could call, but not to any use."""
+    if not callable(function) or isinstance(function, JobDefinition | type):
+        raise InvalidJob(f"@job decorates a function, not {shown(function)}.")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise InvalidJob(
+            f"{name} is a generator function: called, it does nothing until it is iterated. Use no yield."
+        )
+    code = getattr(function, "__code__", None)
+    first = code.co_varnames[:1] if code is not None and code.co_argcount else ()
+    scope = getattr(function, "__qualname__", "").rpartition("<locals>.")[2]
+    if first in (("self",), ("cls",)) and "." in scope and not inspect.ismethod(function):
+        raise InvalidJob(
+            f"{name} is a method, and a worker has no {first[0]} to call it with. Define it at the top of a module, or "
+            f"as a staticmethod."
+        )

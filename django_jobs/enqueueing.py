@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from asgiref.sync import sync_to_async
@@ -13,6 +13,7 @@ from django.utils import timezone
 from django_jobs import conf
 from django_jobs.databases import jobs_database
 from django_jobs.exceptions import InvalidArguments, InvalidJob
+from django_jobs.serialization import shown
 from django_jobs.store import django_store
 from django_jobs.store.rows import JobRow, NewJob
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 # Jobs inserted by one statement. More would not be faster, and would hold more memory in the server.
 CHUNK = 5000
+# And their arguments: a statement's text is limited on both databases (1 GB), and quoting makes it longer.
+CHUNK_CHARACTERS = 50_000_000
 
 
 class Prepared(NamedTuple):
@@ -30,11 +33,14 @@ class Prepared(NamedTuple):
     using: str | None
 
 
-def prepare(
-    definition: JobDefinition[Any, Any], args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> Prepared:
+def prepare(definition: JobDefinition[Any, Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Prepared:
     """Check and encode a call. Raises InvalidJob."""
-    return Prepared(_template(definition)._replace(**_encoded(definition, args, kwargs)), definition.options.using)
+    try:
+        definition.arguments.fit(args, kwargs)
+        encoded = definition.arguments.encode(args, kwargs, conf.get("MAX_ARGUMENT_BYTES"))
+    except InvalidArguments as error:
+        raise InvalidArguments(f"{definition.name}: {error}") from None
+    return Prepared(NewJob(*_options(definition), *encoded), definition.options.using)
 
 
 def enqueue(definition: JobDefinition[Any, Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> JobRow:
@@ -54,16 +60,18 @@ def enqueue_many(prepared: Iterable[Prepared]) -> list[JobRow]:
     for position, call in enumerate(calls):
         if not isinstance(call, Prepared):
             raise InvalidJob(
-                f"enqueue_many() got {call!r} at position {position}; pass what some_job.prepare(...) returns, or use "
-                f"some_job.enqueue_many() with the arguments."
+                f"enqueue_many() got {shown(call)} at position {position}; pass what some_job.prepare(...) returns, "
+                f"or use some_job.enqueue_many() with the arguments."
             )
-    aliases = [jobs_database(call.using) for call in calls]
-    if len(set(aliases)) > 1:
+    if not calls:
+        return []
+    aliases = {jobs_database(using) for using in {call.using for call in calls}}
+    if len(aliases) > 1:
         raise InvalidJob(
-            f"enqueue_many() got jobs for the databases {', '.join(sorted(set(aliases)))}; all or none can only be "
-            f"kept in one. Call it once for each."
+            f"enqueue_many() got jobs for the databases {', '.join(sorted(aliases))}; all or none can only be kept in "
+            f"one. Call it once for each."
         )
-    return _insert([call.new for call in calls], aliases[0]) if calls else []
+    return _insert([call.new for call in calls], aliases.pop())
 
 
 async def aenqueue_many(prepared: Iterable[Prepared]) -> list[JobRow]:
@@ -75,21 +83,20 @@ def enqueue_calls(
     definition: JobDefinition[Any, Any], calls: Iterable[Sequence[Any] | Mapping[str, Any]]
 ) -> list[JobRow]:
     """Insert many calls of one function."""
-    template = _template(definition)
+    options = _options(definition)
     most_bytes = conf.get("MAX_ARGUMENT_BYTES")
     arguments = definition.arguments
     new = []
-    options = template[:6]
     for position, call in enumerate(calls):
         args: Sequence[Any] = ()
         kwargs: Mapping[str, Any] = {}
-        if isinstance(call, tuple | list):
+        if isinstance(call, (tuple, list)):  # a union is slower, and this runs for every job
             args = call
         elif isinstance(call, Mapping):
-            kwargs = call
+            kwargs = call if type(call) is dict else dict(call.items())
         else:
             raise InvalidArguments(
-                f"{definition.name}.enqueue_many(): call {position} is {call!r}; it must be a tuple or list of "
+                f"{definition.name}.enqueue_many(): call {position} is {shown(call)}; it must be a tuple or list of "
                 f"positional arguments, or a dict of keyword arguments. For one argument: [(value,), ...]."
             )
         try:
@@ -103,13 +110,31 @@ def enqueue_calls(
 
 def _insert(new: list[NewJob], alias: str) -> list[JobRow]:
     store = django_store(alias)
-    if len(new) <= CHUNK:
+    chunks = list(_chunks(new))
+    if len(chunks) == 1:
         return store.insert_many(new)
     with transaction.atomic(using=alias):
-        return [job for first in range(0, len(new), CHUNK) for job in store.insert_many(new[first : first + CHUNK])]
+        return [job for chunk in chunks for job in store.insert_many(chunk)]
 
 
-def _template(definition: JobDefinition[Any, Any]) -> NewJob:
+def _chunks(new: list[NewJob]) -> Iterator[list[NewJob]]:
+    sizes = [len(job.args) + len(job.kwargs) for job in new]
+    if len(new) <= CHUNK and sum(sizes) <= CHUNK_CHARACTERS:
+        yield new
+        return
+    first = size = 0
+    for index, more in enumerate(sizes):
+        if index > first and (index - first == CHUNK or size + more > CHUNK_CHARACTERS):
+            yield new[first:index]
+            first, size = index, 0
+        size += more
+    yield new[first:]
+
+
+def _options(
+    definition: JobDefinition[Any, Any],
+) -> tuple[str, str, int, int, dt.datetime | None, float | None]:
+    """The fields of a NewJob that come before its arguments."""
     options = definition.options
     run_after, delay = None, None
     if isinstance(options.run_after, dt.timedelta):
@@ -118,7 +143,7 @@ def _template(definition: JobDefinition[Any, Any]) -> NewJob:
         run_after = options.run_after
         if timezone.is_naive(run_after):
             run_after = timezone.make_aware(run_after, timezone.get_default_timezone())
-    return NewJob(
+    return (
         definition.name,
         options.queue_name,
         options.priority,
@@ -126,14 +151,3 @@ def _template(definition: JobDefinition[Any, Any]) -> NewJob:
         run_after,
         delay,
     )
-
-
-def _encoded(
-    definition: JobDefinition[Any, Any], args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> dict[str, str]:
-    try:
-        definition.arguments.fit(args, kwargs)
-        encoded_args, encoded_kwargs = definition.arguments.encode(args, kwargs, conf.get("MAX_ARGUMENT_BYTES"))
-    except InvalidArguments as error:
-        raise InvalidArguments(f"{definition.name}: {error}") from None
-    return {"args": encoded_args, "kwargs": encoded_kwargs}

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
+
+from django_jobs.limits import LONGEST_DELAY
+from django_jobs.serialization import shown
 
 
 class InvalidJob(ValueError):
@@ -66,13 +70,17 @@ class Retry(Control):
         self.delay = None if delay is None else seconds(delay)
         self.reason = reason
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By default an exception is copied by calling its class with its args, and here those are the reason alone.
+        return type(self), (self.delay, self.reason)
+
 
 def seconds(delay: float | dt.timedelta) -> float:
-    """A delay in seconds. Raises TypeError for what is no delay, ValueError for one that is not finite."""
+    """A delay in seconds. Raises TypeError for what is no delay, ValueError for NaN and for over a hundred years."""
     if isinstance(delay, dt.timedelta):
         delay = delay.total_seconds()
     if isinstance(delay, bool) or not isinstance(delay, int | float):
         raise TypeError(f"a delay is a number of seconds or a timedelta, not {type(delay).__name__}")
-    if not -float("inf") < delay < float("inf"):
-        raise ValueError(f"a delay must be finite, not {delay}")
+    if not -LONGEST_DELAY <= delay <= LONGEST_DELAY:
+        raise ValueError(f"a delay must be finite and at most a hundred years, not {shown(delay)} seconds")
     return float(delay)

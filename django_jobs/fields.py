@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models.functions.datetime import TruncBase
 from django.utils import timezone
 
 from django_jobs.serialization import Undecodable, decode, encode, timestamp_text
 
+if TYPE_CHECKING:
+    Field = models.Field[Any, Any]
+    DateTimeField = models.DateTimeField[Any, Any]
+else:
+    Field, DateTimeField = models.Field, models.DateTimeField
 
-class ExactJSONField(models.Field):
+
+class ExactJSONField(Field):
     """JSON that comes back equal to what went in.
 
     ``jsonb`` (and so Django's ``JSONField``) turns 1e22 into an integer and -0.0 into 0. This field stores the
@@ -30,6 +37,13 @@ class ExactJSONField(models.Field):
     def get_placeholder(self, value: Any, compiler: Any, connection: BaseDatabaseWrapper) -> str:
         return "%s::json" if connection.vendor == "postgresql" else "%s"
 
+    def get_placeholder_sql(
+        self, value: Any, compiler: Any, connection: BaseDatabaseWrapper
+    ) -> tuple[str, Any]:
+        """What :meth:`get_placeholder` is called from Django 6.1 on."""
+        sql, params = compiler.compile(value) if hasattr(value, "as_sql") else ("%s", (value,))
+        return (f"{sql}::json" if connection.vendor == "postgresql" else sql), params
+
     def select_format(self, compiler: Any, sql: str, params: Any) -> tuple[str, Any]:
         # As text, else psycopg would decode it and a JSON string could not be told from a document's text.
         if compiler.connection.vendor == "postgresql":
@@ -45,13 +59,16 @@ class ExactJSONField(models.Field):
             return Undecodable(value)
 
     def get_prep_value(self, value: Any) -> str | None:
-        return None if value is None else encode(value)
+        if value is None:
+            return None
+        # What could not be read goes back as it was: saving a row must not change it.
+        return str(value) if isinstance(value, Undecodable) else encode(value)
 
     def value_to_string(self, obj: models.Model) -> Any:
         return self.value_from_object(obj)
 
 
-class TimestampField(models.DateTimeField):
+class TimestampField(DateTimeField):
     """A moment. On SQLite it is UTC text with six digits after the second, always.
 
     Django leaves the fraction out when it is zero, and then texts of one moment differ; statements compare texts.
@@ -66,7 +83,12 @@ class TimestampField(models.DateTimeField):
         return timestamp_text(moment)
 
     def from_db_value(self, value: Any, expression: Any, connection: BaseDatabaseWrapper) -> Any:
-        if connection.vendor != "sqlite" or not isinstance(value, dt.datetime):
+        # What Django truncated is in the time zone that was asked for already.
+        if (
+            connection.vendor != "sqlite"
+            or not isinstance(value, dt.datetime)
+            or isinstance(expression, TruncBase)
+        ):
             return value
         moment = value.replace(tzinfo=dt.UTC)
         return moment if settings.USE_TZ else timezone.make_naive(moment, timezone.get_default_timezone())

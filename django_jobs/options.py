@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -11,45 +13,82 @@ from django.utils import timezone
 from django_jobs import limits
 from django_jobs.backoff import as_policy
 from django_jobs.exceptions import InvalidJob
-from django_jobs.serialization import find_problem
+from django_jobs.serialization import find_problem, shown
 
 if TYPE_CHECKING:
     from django_jobs.definitions import Options
 
 EARLIEST = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 LATEST = dt.datetime(9000, 1, 1, tzinfo=dt.UTC)
-LONGEST_DELAY = dt.timedelta(days=366 * 100)
+LONGEST_DELAY = dt.timedelta(seconds=limits.LONGEST_DELAY)
 
 
 def check(options: Options, name: str) -> Options:
-    """Return the options if they are allowed. Raises InvalidJob, naming the option and the job function."""
+    """Return the options if they are allowed, and of plain types: an enum's member becomes its value.
+
+    Raises InvalidJob, naming the option and the job function.
+    """
     check_queue_name(options.queue_name, name)
     _check_whole(
-        options.priority, "priority", limits.PRIORITY_LOWEST, limits.PRIORITY_HIGHEST, name, "; higher runs first"
+        options.priority,
+        "priority",
+        limits.PRIORITY_LOWEST,
+        limits.PRIORITY_HIGHEST,
+        name,
+        "; higher runs first",
     )
     if options.max_attempts is not None:
         _check_whole(options.max_attempts, "max_attempts", 1, limits.MAX_ATTEMPTS_HIGHEST, name)
     if options.run_after is not None:
         check_run_after(options.run_after, name)
-    if options.using is not None and options.using not in settings.DATABASES:
+    using: Any = options.using
+    if using is not None and not (isinstance(using, str) and using in settings.DATABASES):
         raise InvalidJob(
-            f"using={options.using!r} of {name} is no database; DATABASES has {', '.join(sorted(settings.DATABASES))}."
+            f"using={shown(using)} of {name} is no database; DATABASES has "
+            f"{', '.join(sorted(settings.DATABASES))}."
         )
-    return options
+    return replace(
+        options,
+        queue_name=plain_text(options.queue_name),
+        priority=_plain_whole(options.priority),
+        max_attempts=None if options.max_attempts is None else _plain_whole(options.max_attempts),
+        using=None if using is None else plain_text(using),
+    )
 
 
-def check_name(name: Any) -> None:
-    """Raise InvalidJob unless ``name`` can be the name of a job function."""
+def plain_text(value: str) -> str:
+    """A string as what it holds: a member of an enum is formatted and written to a database in ways of its own."""
+    return str.__str__(value)
+
+
+def _plain_whole(value: int) -> int:
+    return int.__int__(value)
+
+
+def check_name(name: Any) -> str:
+    """Return ``name`` if it can be the name of a job function, else raise InvalidJob."""
     _check_text(name, "name", limits.NAME_LENGTH, "a job function")
+    return plain_text(name)
+
+
+def check_aliases(aliases: Any, name: str | None) -> tuple[str, ...]:
+    """Old names as a tuple, else raise InvalidJob."""
+    if isinstance(aliases, str) or not isinstance(aliases, Iterable):
+        raise InvalidJob(
+            f"aliases of {name or 'a job function'} is {shown(aliases)}; it must be a list of names."
+        )
+    return tuple(check_name(alias) for alias in aliases)
 
 
 def check_queue_name(queue_name: Any, name: str) -> None:
     """Raise InvalidJob unless this can be the name of a queue."""
     _check_text(queue_name, "queue_name", limits.QUEUE_LENGTH, name)
-    bad = next((character for character in queue_name if character in ",:*" or not character.isprintable()), None)
+    bad = next(
+        (character for character in queue_name if character in ",:*" or not character.isprintable()), None
+    )
     if bad is not None or queue_name != queue_name.strip():
         raise InvalidJob(
-            f"queue_name={queue_name!r} of {name} can't be written in runjobs --queues: leave out commas, colons, "
+            f"queue_name={shown(queue_name)} of {name} can't be written in runjobs --queues: leave out commas, colons, "
             f"asterisks, control characters and outer spaces."
         )
 
@@ -58,12 +97,12 @@ def check_run_after(run_after: Any, name: str) -> None:
     """Raise InvalidJob unless this is an aware datetime or a timedelta that both databases can hold."""
     if isinstance(run_after, dt.timedelta):
         if abs(run_after) > LONGEST_DELAY:
-            raise InvalidJob(f"run_after={run_after!r} of {name} is more than a hundred years away.")
+            raise InvalidJob(f"run_after={run_after!r} of {name} is more than a hundred years from now.")
         return
     if not isinstance(run_after, dt.datetime):
         raise InvalidJob(
-            f"run_after of {name} is {run_after!r}, of type {type(run_after).__name__}; it must be an aware datetime "
-            f"or a timedelta from now."
+            f"run_after of {name} is {shown(run_after)}, of type {type(run_after).__name__}; it must be an aware "
+            f"datetime or a timedelta from now."
         )
     if timezone.is_naive(run_after):
         if settings.USE_TZ:
@@ -90,15 +129,17 @@ def check_exceptions(classes: Any, name: str) -> tuple[type[BaseException], ...]
     given = classes if isinstance(classes, tuple | list) else (classes,)
     for each in given:
         if not (isinstance(each, type) and issubclass(each, BaseException)):
-            raise InvalidJob(f"give_up_on of {name} has {each!r}; it must be exception classes.")
+            raise InvalidJob(f"give_up_on of {name} has {shown(each)}; it must be exception classes.")
     return tuple(given)
 
 
 def _check_text(value: Any, option: str, length: int, name: str) -> None:
     if not isinstance(value, str) or not value:
-        raise InvalidJob(f"{option} of {name} is {value!r}; it must be a string that is not empty.")
+        raise InvalidJob(f"{option} of {name} is {shown(value)}; it must be a string that is not empty.")
     if len(value) > length:
-        raise InvalidJob(f"{option} of {name} has {len(value)} characters, over the limit of {length}: {value[:60]!r}...")
+        raise InvalidJob(
+            f"{option} of {name} has {len(value)} characters, over the limit of {length}: {shown(value)}"
+        )
     problem = find_problem(value, f"{option} of {name}")
     if problem is not None:
         raise InvalidJob(problem)
@@ -107,5 +148,5 @@ def _check_text(value: Any, option: str, length: int, name: str) -> None:
 def _check_whole(value: Any, option: str, lowest: int, highest: int, name: str, more: str = "") -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
         raise InvalidJob(
-            f"{option} of {name} is {value!r}; it must be a whole number from {lowest} to {highest}{more}."
+            f"{option} of {name} is {shown(value)}; it must be a whole number from {lowest} to {highest}{more}."
         )

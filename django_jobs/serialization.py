@@ -16,8 +16,9 @@ from typing import Any
 
 from django_jobs.limits import JSON_DEPTH
 
-encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=True).encode
-_scanner = json.JSONDecoder(parse_constant=lambda text: _refuse_constant(text)).decode
+encode = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=True
+).encode
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 _STR = frozenset({str})
@@ -31,10 +32,19 @@ def _refuse_constant(text: str) -> Any:
     raise ValueError(f"{text} is not JSON")
 
 
+_decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+_scan = _decoder.scan_once  # type: ignore[attr-defined] # not in typeshed
+
+
 def decode(text: str) -> Any:
     """The value of a JSON text. Raises ValueError when it is none (too deep a nesting included)."""
     try:
-        return _scanner(text)
+        # The scanner itself, since the decoder around it looks for white space, which our own texts have not.
+        try:
+            value, end = _scan(text, 0)
+        except StopIteration:
+            end = -1
+        return value if end == len(text) else _decoder.decode(text)
     except RecursionError:
         raise ValueError("the JSON is nested too deeply") from None
 
@@ -120,7 +130,10 @@ def find_problem(value: Any, where: str, depth: int = 0) -> str | None:
     if issubclass(kind, float):
         if math.isfinite(value):
             return None
-        return f"{where} is {float.__repr__(value)}, which JSON can't hold. Pass None, or a string, and convert it in the job."
+        return (
+            f"{where} is {float.__repr__(value)}, which JSON can't hold. Pass None, or a string, and convert it in "
+            f"the job."
+        )
     # A subclass that is read in a way of its own is not what the encoder would see: QueryDict has more than one value
     # for a key, ErrorList nothing at all.
     is_list = issubclass(kind, list) and kind.__iter__ is list.__iter__

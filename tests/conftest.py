@@ -42,7 +42,7 @@ class ManageProcess:
         self.ended = False
         self.process = subprocess.Popen(
             [sys.executable, str(MANAGE), *args],
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **env},
+            env={**os.environ, "PYTHONUNBUFFERED": "1", "DJANGO_SETTINGS_MODULE": "tests.settings", **env},
             **{
                 "stdin": subprocess.DEVNULL,
                 "stdout": subprocess.PIPE,

@@ -1,3 +1,5 @@
+from typing import Any
+
 from django.db import migrations
 
 # Each job is written three times, so the table dies and grows faster than the defaults expect: vacuum after a fixed
@@ -11,13 +13,13 @@ SETTINGS = {
 }
 
 
-def apply(apps, schema_editor):
+def apply(_apps: Any, schema_editor: Any) -> None:
     if schema_editor.connection.vendor == "postgresql":
         values = ", ".join(f"{name} = {value}" for name, value in SETTINGS.items())
         schema_editor.execute(f"ALTER TABLE django_jobs_job SET ({values})")
 
 
-def reset(apps, schema_editor):
+def reset(_apps: Any, schema_editor: Any) -> None:
     if schema_editor.connection.vendor == "postgresql":
         schema_editor.execute(f"ALTER TABLE django_jobs_job RESET ({', '.join(SETTINGS)})")
 

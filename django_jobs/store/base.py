@@ -140,7 +140,10 @@ class Store(ABC):
         rows = self._run("claim", now, worker_id=worker_id, queue_name=queue_name, limit=limit)
         jobs = [JobRow(row) for row in rows]
         if len(jobs) > 1:
-            jobs.sort(key=_order)
+            try:
+                jobs.sort(key=_order)
+            except (ValueError, TypeError):  # a time that somebody's SQL wrote: the claim stands all the same
+                jobs.sort(key=_order_of_any)
         return jobs
 
     @abstractmethod
@@ -351,12 +354,22 @@ def _leadership(rows: list[tuple[Any, ...]]) -> LeadershipRow | None:
     return LeadershipRow(name, holder, term, until)
 
 
-def _order(job: JobRow) -> tuple[int, dt.datetime, int]:
+def _order(job: JobRow) -> tuple[int, str, int]:
+    # Texts of moments in UTC sort as the moments do, with fewer digits of the second too: "+" and "." come before digits.
     values = job.values
-    run_after = values[RUN_AFTER]
-    if run_after.__class__ is str:
-        run_after = dt.datetime.fromisoformat(run_after)
-    return (-values[PRIORITY], run_after, values[ID])
+    return (-values[PRIORITY], values[RUN_AFTER], values[ID])
+
+
+def _order_of_any(job: JobRow) -> tuple[int, dt.datetime, int]:
+    values = job.values
+    try:
+        run_after = parse_timestamp(values[RUN_AFTER])
+    except (ValueError, AttributeError):
+        run_after = None
+    return (-values[PRIORITY], run_after or _NO_TIME, values[ID])
+
+
+_NO_TIME = dt.datetime(1, 1, 1, tzinfo=dt.UTC)
 
 
 def started_before(job: JobRow) -> str | None:

@@ -21,6 +21,9 @@ from django_jobs.store.statements import Statement
 
 CHANNEL = "django_jobs"
 
+# Three thousand years in seconds. PostgreSQL refuses to subtract what leads out of its calendar.
+_LONGEST_AGE = 1e11
+
 _WIDTH = len(JOB_COLUMNS)
 _LISTEN = Statement("listen", f"LISTEN {CHANNEL}", "")
 
@@ -28,6 +31,7 @@ _LISTEN = Statement("listen", f"LISTEN {CHANNEL}", "")
 # and a plan by them can be slower by a factor of a hundred; so the ways that are never right are closed.
 _SETTINGS = {
     "TimeZone": "UTC",
+    "default_transaction_isolation": "read committed",
     "jit": "off",
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
@@ -135,7 +139,7 @@ class PostgreSQLStore(Store):
         return float(seconds)
 
     def _before(self, now: dt.datetime | None, seconds: float) -> float:
-        return float(seconds)
+        return min(float(seconds), _LONGEST_AGE)
 
     def _ids(self, ids: Iterable[int]) -> str:
         return array_literal(ids)

@@ -76,8 +76,8 @@ def _json(index: int, empty: Callable[[], Any]) -> Any:
         text = row.values[index]
         if text is None:
             return empty()
-        if text.__class__ is Undecodable:  # the database's bytes were not even text
-            return text
+        if text.__class__ is not str:  # the database holds bytes there, or text that is no UTF-8
+            return text if isinstance(text, str) else Undecodable(text.decode(errors="backslashreplace"))
         try:
             return decode(text)
         except ValueError:

@@ -19,6 +19,8 @@ CONNECTION_ERRORS = (DatabaseError, InterfaceError, OSError)
 class Session(ABC):
     """Runs one statement at a time and counts them. Errors are Django's (``django.db.utils``)."""
 
+    timeout: float  # seconds that a statement may take, where the session keeps a deadline
+
     def __init__(self) -> None:
         self.statements = 0
 

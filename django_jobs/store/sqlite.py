@@ -14,7 +14,7 @@ from django_jobs.serialization import Undecodable, parse_timestamp, timestamp_te
 from django_jobs.store.base import COMPLETED, RETRY, SNOOZED, Guarantees, Store, by_claim, inserted_row, started_before
 from django_jobs.store.rows import JOB_COLUMNS, Ended, JobRow, NewJob, Outcome, Retried
 from django_jobs.store.sessions import OwnSession
-from django_jobs.store.statements import Statement
+from django_jobs.store.statements import Statement, statement
 
 _WIDTH = len(JOB_COLUMNS)
 
@@ -47,11 +47,14 @@ _write_locks = _WriteLocks()
 
 
 def rows_of(cursor: sqlite3.Cursor) -> list[tuple[Any, ...]]:
-    """All rows of a statement that was executed; text that is not UTF-8 comes as an Undecodable.
+    """All rows of a statement that was executed; text that is not UTF-8 comes as an Undecodable. Of a statement that
+    returns none, the number of rows it changed.
 
     To the end, always: a RETURNING that is not fetched to the end keeps the write lock. And by then the statement is
     carried out: to fail on the text of one row would hide a whole claim, which nobody would ever finish.
     """
+    if cursor.description is None:
+        return [(cursor.rowcount,)]
     rows: list[tuple[Any, ...]] = []
     try:
         rows.extend(cursor)
@@ -201,8 +204,25 @@ class SQLiteStore(Store):
             return []
         now = now or dt.datetime.now(dt.UTC)
         texts = json.dumps([self._outcome(outcome, now) for outcome in outcomes], ensure_ascii=False)
-        rows = self._run_with("finish", {"now": self._time(now), "rows": texts}, whole_rows)
-        return self._ended(outcomes, rows, whole_rows)
+        parameters = {"now": self._time(now), "rows": texts}
+        if not whole_rows and all(outcome[2] == COMPLETED for outcome in outcomes):
+            # Nothing to learn but whether all were stored; rows that come back one by one cost as much as the update.
+            (changed,) = self.session.fetch(statement("sqlite", "finish", returning=False), parameters)[0]
+            if changed == len(outcomes):
+                return [Ended(outcome[0], COMPLETED, True) for outcome in outcomes]
+            if changed:
+                return self._look_again(outcomes, now)
+            return self._ended(outcomes, [], whole_rows)
+        return self._ended(outcomes, self._run_with("finish", parameters, whole_rows), whole_rows)
+
+    def _look_again(self, outcomes: Sequence[Outcome], now: dt.datetime) -> list[Ended]:
+        """What became of completions of which some were not stored; those that were now have the time ``now``."""
+        claims = {outcome[0]: outcome[1] for outcome in outcomes}
+        ended = []
+        for job in self.get(claims):
+            stored = job.state == COMPLETED and job.finalized_at == now and job.claims == claims[job.id]
+            ended.append(Ended(job.id, job.state, stored, None if stored else job))
+        return ended
 
     def _outcome(self, outcome: Outcome, now: dt.datetime) -> tuple[Any, ...]:
         id_, claims, kind, delay, error_class, errors, result = outcome

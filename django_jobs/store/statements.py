@@ -26,10 +26,11 @@ class Statement(NamedTuple):
 
 
 @functools.cache
-def statement(vendor: str, name: str, whole_rows: bool = True) -> Statement:
+def statement(vendor: str, name: str, whole_rows: bool = True, returning: bool = True) -> Statement:
     """The statement called ``name`` for that database.
 
-    ``whole_rows`` is for the one that can do with less: ``{finish columns}`` are all of a job's, or id and state.
+    For the one that can do with less: ``{finish columns}`` are all of a job's, or, without ``whole_rows``, id and
+    state; without ``returning`` only the number of rows is told.
     """
     text = (resources.files("django_jobs") / "sql" / vendor / f"{name}.sql").read_text("utf-8")
     text = re.sub(r"--[^\n]*", "", text)
@@ -39,6 +40,8 @@ def statement(vendor: str, name: str, whole_rows: bool = True) -> Statement:
         prefix = f"{match[2]}." if match[2] else ""
         return ", ".join(prefix + column for column in columns[match[1]])
 
+    if not returning:
+        text = text[: text.rindex("RETURNING")]
     text = re.sub(r"\s+", " ", _COLUMNS.sub(expand, text)).strip().rstrip(";")
     return Statement(name, _PARAMETER.sub(r"%(\1)s", text.replace("%", "%%")), text)
 

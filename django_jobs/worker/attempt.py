@@ -6,6 +6,7 @@ import datetime as dt
 import logging
 from collections.abc import Callable, Sequence
 from contextvars import Context
+from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -55,7 +56,9 @@ class Runner:
     def __init__(self, registry: Registry, signs: Signs, factories: Sequence[Callable[..., Any]] = ()) -> None:
         self.registry = registry
         self.signs = signs
-        self.factories = factories
+        # Made once, as Django makes its own: what is around the step that calls the job.
+        self._around: Any = middleware.wrap(factories, _call_job, is_async=False) if factories else None
+        self._around_async: Any = middleware.wrap(factories, _acall_job, is_async=True) if factories else None
 
     def run(self, job: JobRow) -> Attempted:
         """Call the job's function, and say how that ended. Raises nothing that the job raises."""
@@ -90,31 +93,15 @@ class Runner:
     ) -> Any:
         running.set((job, definition, self.signs))
         function = definition.function
-        if self.factories:
-            return self._call_wrapped(job, definition, args, kwargs)
+        if self._around is not None:
+            context = JobContext(job, definition.name, self.signs)
+            context.call = partial(function, *([context] if definition.takes_context else []), *args, **kwargs)
+            return async_to_sync(self._around_async)(context) if definition.is_async else self._around(context)
         if definition.takes_context:
             args = [JobContext(job, definition.name, self.signs), *args]
         if definition.is_async:
             return async_to_sync(function)(*args, **kwargs)
         return function(*args, **kwargs)
-
-    def _call_wrapped(
-        self, job: JobRow, definition: JobDefinition[Any, Any], args: list[Any], kwargs: dict[str, Any]
-    ) -> Any:
-        function = definition.function
-        context = JobContext(job, definition.name, self.signs)
-        leading = [context] if definition.takes_context else []
-        if definition.is_async:
-
-            async def astep(context: JobContext) -> Any:
-                return await function(*leading, *args, **kwargs)
-
-            return async_to_sync(middleware.wrap(self.factories, astep, is_async=True))(context)
-
-        def step(context: JobContext) -> Any:
-            return function(*leading, *args, **kwargs)
-
-        return middleware.wrap(self.factories, step, is_async=False)(context)
 
     # -- outcomes --------------------------------------------------------------------------------------------------
 
@@ -171,7 +158,7 @@ class Runner:
         cause = error.__cause__ if isinstance(error, Control) and error.__cause__ is not None else error
         name = name or class_name(cause)
         message = message_of(error)
-        trace = "" if isinstance(error, Cancel) else traceback_of(error, skip=3)
+        trace = "" if isinstance(error, Cancel) else traceback_of(error, skip=2)
         try:
             errors = with_error(job, name, message, trace)
         except Exception:
@@ -196,6 +183,16 @@ class Runner:
             errors = with_error(job, UNREGISTERED, message, now=now) if since is None else job.values[ERRORS]
             outcome = Outcome(job.id, job.claims, SNOOZED, UNREGISTERED_DELAY, UNREGISTERED, errors)
         return Attempted(outcome, job, 0.0, f"{UNREGISTERED}: {message}")
+
+
+def _call_job(context: JobContext) -> Any:
+    assert context.call is not None
+    return context.call()
+
+
+async def _acall_job(context: JobContext) -> Any:
+    assert context.call is not None
+    return await context.call()
 
 
 def broken(job: JobRow, error: BaseException) -> Attempted:

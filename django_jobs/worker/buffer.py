@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
 
@@ -34,17 +35,25 @@ class Buffer:
         An executor that waits is idle. A job that is put is seen by one that is about to wait, since both hold the
         lock.
         """
+        end = None if timeout is None else time.monotonic() + timeout
         with self._filled:
-            self.waiting += 1
-            try:
-                if not self.jobs and not self._closed:
+            while not self._closed:
+                if not self.jobs:
+                    self.waiting += 1
                     self.tell_low()
-                    self._filled.wait_for(lambda: self.jobs or self._closed, timeout)
-                return self.jobs.popleft() if self.jobs and not self._closed else None
-            except IndexError:  # an executor on the fast path, which holds no lock, was faster
-                return None
-            finally:
-                self.waiting -= 1
+                    filled = self._filled.wait_for(
+                        lambda: self.jobs or self._closed, None if end is None else max(0.0, end - time.monotonic())
+                    )
+                    # Before the job is taken: who sees the buffer empty must not see everybody waiting as well.
+                    self.waiting -= 1
+                    if not filled:
+                        return None
+                    continue
+                try:
+                    return self.jobs.popleft()
+                except IndexError:  # an executor on the fast path, which holds no lock, was faster
+                    continue
+            return None
 
     def tell_low(self) -> None:
         """Tell the producer, once, that there is room. An executor calls this when fewer than ``low`` are left."""

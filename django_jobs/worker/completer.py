@@ -33,6 +33,8 @@ BACKLOG = 10_000
 LINGER_SECONDS = 0.025
 LINGER_JOBS = 2000
 BUSY = 32
+# The second writer, and its connection, end when there was no backlog for this long.
+SECOND_WRITER_SECONDS = 10.0
 
 OnStored = Callable[[Sequence[Attempted], dict[int, Ended]], None]
 
@@ -59,9 +61,10 @@ class Completer:
         self._room.set()
         self._stopping = threading.Event()
         self._deadline: float | None = None
-        self._threads: list[threading.Thread] = []
-        self._second_wanted = False
+        self._threads: dict[int, threading.Thread] = {}
+        self._second_told = False  # that there is a full batch for it
         self.most_writers = 1
+        self.writers = 0  # started since the completer was made; each opens a connection
         self.lost = 0  # outcomes given up at the end of a stop
 
     # -- for the executors -----------------------------------------------------------------------------------------
@@ -73,15 +76,17 @@ class Completer:
         wanted = self._wanted
         if wanted and len(outcomes) >= wanted:
             with self._lock:
+                self._wanted = 0  # told; the next outcome need not tell again
                 self._lock.notify_all()
         elif len(outcomes) >= BATCH:
             self._overflow()
 
     def _overflow(self) -> None:
-        if self.most_writers > 1 and not self._second_wanted:
+        if self.most_writers > 1 and not self._second_told:
             with self._lock:
-                self._second_wanted = True
-                self._start_writer()
+                self._second_told = True
+                if 1 not in self._threads and not self._stopping.is_set():
+                    self._start_writer(1)
                 self._lock.notify_all()
         if len(self._outcomes) >= BACKLOG:
             self._room.clear()
@@ -103,10 +108,10 @@ class Completer:
         self._stopping.clear()
         self._deadline = None
         self._room.set()
-        self._threads = []
-        self._second_wanted = False
+        self._second_told = False
         with self._lock:
-            self._start_writer()
+            self._threads = {}
+            self._start_writer(0)
 
     def stop(self, timeout: float = 10.0) -> None:
         """Ask the writers to end: what they write is finished, then all the rest is written, within ``timeout``."""
@@ -119,27 +124,20 @@ class Completer:
     def join(self, timeout: float | None = None) -> bool:
         """Wait until the writers have ended; whether they have."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        for thread in list(self._threads):
+        for thread in list(self._threads.values()):
             thread.join(None if deadline is None else until(deadline))
         return not self.is_alive()
 
     def is_alive(self) -> bool:
         """Whether a writer runs."""
-        return any(thread.is_alive() for thread in self._threads)
+        return any(thread.is_alive() for thread in list(self._threads.values()))
 
-    @property
-    def writers(self) -> int:
-        """How many writers, and so connections, there have been since the start."""
-        return len(self._threads)
-
-    def _start_writer(self) -> None:
-        number = len(self._threads)
-        if number and number >= self.most_writers:
-            return
+    def _start_writer(self, number: int) -> None:
         thread = threading.Thread(
             target=self._write_on, args=(number,), name=f"django_jobs-completer-{number}", daemon=True
         )
-        self._threads.append(thread)
+        self._threads[number] = thread
+        self.writers += 1
         thread.start()
 
     # -- the writers -----------------------------------------------------------------------------------------------
@@ -175,22 +173,23 @@ class Completer:
                 if last >= BUSY and not self._stopping.is_set():
                     self._wanted = LINGER_JOBS
                     self._lock.wait_for(self._lingered_enough, LINGER_SECONDS)
-                while not (batch := self._take(number)):
+                while True:
+                    # First say what is wanted, then look: put() appends and then reads the number, without the lock.
+                    self._wanted = 1
+                    if batch := self._take(number):
+                        self._wanted = 0
+                        return batch
                     if self._stopping.is_set() and not self._outcomes and not self._deferred:
                         return None
-                    self._wanted = 1
-                    # put() looks at the number without the lock: it may have seen 0 just before. So not for ever.
-                    self._lock.wait(0.05 if self._stopping.is_set() or self._outcomes else 1.0)
-                self._wanted = 0
-                return batch
+                    self._lock.wait()
             while True:
                 # The second writer: a full batch, behind a write that is under way.
                 if len(self._outcomes) >= BATCH and self._in_flight and (batch := self._take(number)):
                     return batch
-                self._second_wanted = False
-                if self._stopping.is_set():
+                self._second_told = False
+                if self._stopping.is_set() or not self._lock.wait(SECOND_WRITER_SECONDS):
+                    del self._threads[number]  # with its connection; the next backlog starts another one
                     return None
-                self._lock.wait()
 
     def _lingered_enough(self) -> bool:
         return len(self._outcomes) >= LINGER_JOBS or self._stopping.is_set()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from typing import Any
 
 from django.db import connections
+from django.db.backends.signals import connection_created
 
 logger = logging.getLogger("django_jobs.worker")
 
@@ -16,12 +18,30 @@ KEEP_SECONDS = 60.0
 TRUST_SECONDS = 5.0
 
 
+class _Opened:
+    """The threads in which Django has opened a connection. Most no-op jobs touch no database; asking Django's handler
+    for this thread's connections costs more than all else that is done for such a job."""
+
+    def __init__(self) -> None:
+        self.threads: set[int] = set()
+        connection_created.connect(self.note, dispatch_uid="django_jobs.worker.connections")
+
+    def note(self, **kwargs: Any) -> None:
+        """A connection was opened in this thread."""
+        self.threads.add(threading.get_ident())
+
+
+_opened = _Opened()
+
+
 def tidy() -> bool:
     """After a job: leave the thread with sound connections, and no queries logged. Whether it has connections.
 
     A connection that the job left in a transaction, with autocommit off, broken, or after an error that may have
     broken it, is thrown away together with its wrapper, which remembers such things.
     """
+    if threading.get_ident() not in _opened.threads:
+        return False
     wrappers = connections.all(initialized_only=True)
     for wrapper in wrappers:
         if wrapper.queries_log:
@@ -82,3 +102,4 @@ def close_all() -> None:
     """Close the connections of this thread, whatever their state."""
     for wrapper in connections.all(initialized_only=True):
         discard(wrapper)
+    _opened.threads.discard(threading.get_ident())

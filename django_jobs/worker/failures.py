@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import traceback
 from types import TracebackType
 from typing import Any
 
 from django_jobs import conf, limits
 from django_jobs.serialization import encode, printable
-from django_jobs.store.rows import ATTEMPTED_AT, JobRow
+from django_jobs.store.rows import JobRow
 
 MESSAGE_LENGTH = 2000
+LARGEST_NUMBER = 10**9  # of an error; above it somebody else has counted
 
 
 def class_name(error: BaseException | type[BaseException]) -> str:
@@ -27,7 +29,7 @@ def message_of(error: BaseException) -> str:
     """The exception's text, bounded; its ``__str__`` may fail as any code may."""
     try:
         text = str(error)
-    except Exception as second:
+    except BaseException as second:  # a __str__ may raise SystemExit, too; the worker must not end with it
         text = f"(its message can't be read: {type(second).__name__})"
     return cut_middle(printable(text), MESSAGE_LENGTH)
 
@@ -44,7 +46,7 @@ def traceback_of(error: BaseException, skip: int = 0) -> str:
                 break
             start = start.tb_next
         text = "".join(traceback.TracebackException(type(error), error, start).format())
-    except Exception as second:
+    except BaseException as second:
         text = f"(the traceback can't be read: {type(second).__name__})"
     return cut_middle(printable(text), conf.get("MAX_TRACEBACK_BYTES"))
 
@@ -69,11 +71,12 @@ def with_error(job: JobRow, name: str, message: str, trace: str = "", now: dt.da
     except TypeError:  # somebody's SQL has put something else there
         errors = []
     last = errors[-1].get("number") if errors else 0
+    counted = isinstance(last, int) and not isinstance(last, bool) and 0 <= last < LARGEST_NUMBER
     entry: dict[str, Any] = {
-        "number": last + 1 if isinstance(last, int) else len(errors) + 1,
+        "number": last + 1 if counted else len(errors) + 1,
         "attempt": job.attempt,
         "at": (now or dt.datetime.now(dt.UTC)).isoformat(timespec="microseconds"),
-        "attempted_at": None if job.values[ATTEMPTED_AT] is None else job.attempted_at.isoformat(),  # type: ignore[union-attr]
+        "attempted_at": _attempted_at(job),
         "worker": job.worker_id,
         "class": name,
         "message": message,
@@ -83,6 +86,18 @@ def with_error(job: JobRow, name: str, message: str, trace: str = "", now: dt.da
     if len(errors) >= most:
         errors = [errors[0], *errors[len(errors) - (most - 2) :]] if most > 2 else [errors[0]]
     try:
-        return encode([*errors, entry])
+        text = encode([*errors, entry])
+        text.encode()
+        return text
+    except UnicodeEncodeError:  # an escape that is no text, in what somebody's SQL has put there: kept as an escape
+        return json.dumps([*errors, entry], allow_nan=False, separators=(",", ":"))
     except (ValueError, TypeError, RecursionError):
         return encode([entry])
+
+
+def _attempted_at(job: JobRow) -> str | None:
+    try:
+        moment = job.attempted_at
+    except (ValueError, TypeError, AttributeError):
+        return None
+    return None if moment is None else moment.isoformat()

@@ -35,8 +35,8 @@ class Reported(Protocol):
         """The lease has run out, and could not be renewed."""
         ...
 
-    def given_up(self) -> None:
-        """The worker was taken for lost: it must not go on under its id."""
+    def given_up(self, store: Store) -> None:
+        """The worker was taken for lost: it must not go on under its id. ``store`` is the caller's own."""
         ...
 
 
@@ -78,7 +78,7 @@ class Reporter(Part):
         if heartbeat is None:
             self._healthy_since = None
             self._last = now
-            self.worker.given_up()
+            self.worker.given_up(self._store)
             return
         if self._healthy_since is None or now - self._last > self.lease:
             self._healthy_since = now

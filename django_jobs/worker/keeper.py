@@ -17,16 +17,18 @@ from django_jobs.worker.parts import Part
 logger = logging.getLogger("django_jobs.keeper")
 
 LEADERSHIP = "keeper"
-LEADERSHIP_SECONDS = 15.0
-RENEW_SECONDS = 5.0
+# The leadership lasts half of a worker's lease, and is renewed three times in that: when the leader dies, there is
+# another one by the time that its jobs can be rescued.
+LEADERSHIP_PART = 0.5
+RENEWALS = 3
 PURGE_SECONDS = 60.0
 # Workers that have stopped are remembered for this long, for the admin.
 WORKER_SECONDS = 24 * 3600.0
 BATCH = 1000
 # Full batches that one round purges, so that a huge purge does not keep the keeper from its other work.
 PURGE_BATCHES = 20
-# Rescued jobs come back spread over this many seconds.
-RESCUE_SPREAD = 10.0
+# Rescued jobs come back spread over this part of a lease.
+RESCUE_SPREAD = 1 / 3
 
 
 class Keeper(Part):
@@ -70,14 +72,14 @@ class Keeper(Part):
         now = time.monotonic()
         if now >= self._renew_at:
             self._campaign()
-            self._renew_at = now + RENEW_SECONDS
+            self._renew_at = now + self.lease * LEADERSHIP_PART / RENEWALS
         wait = self._renew_at - time.monotonic()
         if self.leads:
             wait = min(wait, self.maintain())
         self._rest(max(wait, 0.001))
 
     def _campaign(self) -> None:
-        held = self.store.acquire_leadership(LEADERSHIP, self.holder, LEADERSHIP_SECONDS)
+        held = self.store.acquire_leadership(LEADERSHIP, self.holder, self.lease * LEADERSHIP_PART)
         if (held is not None) != self.leads:
             logger.debug("This worker %s the keeper", "becomes" if held else "is no longer")
         self.leads = held is not None
@@ -120,7 +122,7 @@ class Keeper(Part):
                 worker.pid,
                 worker.expires_at,
             )
-        while jobs := self.store.rescue(BATCH, RESCUE_SPREAD, most_errors=conf.get("MAX_ERRORS")):
+        while jobs := self.store.rescue(BATCH, self.lease * RESCUE_SPREAD, most_errors=conf.get("MAX_ERRORS")):
             for job in jobs:
                 logger.warning(
                     "Job %d %s (attempt %d of %d) of lost worker %s is now %s",

@@ -16,10 +16,9 @@ that says nothing is synchronous, and for an ``async def`` job runs in a thread.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from inspect import iscoroutinefunction
 from typing import Any
 
-from asgiref.sync import async_to_sync, sync_to_async
+from asgiref.sync import async_to_sync, iscoroutinefunction, sync_to_async
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 

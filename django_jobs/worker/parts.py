@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import queue
 import random
 import threading
 import time
@@ -92,6 +94,32 @@ class Part:
             )
         else:
             logger.exception("The %s failed (%d in a row)", self.name, self.failures)
+
+
+class StopRequest:
+    """A request to stop that a signal handler can make.
+
+    The handler runs in the main thread, between two of its instructions, and an Event's lock may be held there just
+    then: setting it would wait for itself. A SimpleQueue can be put into at any moment.
+    """
+
+    def __init__(self) -> None:
+        self.made = False
+        self.hurried = False
+        self._queue: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+    def make(self, hurry: bool = False) -> None:
+        """Ask to stop; with ``hurry``, without waiting for running jobs."""
+        self.hurried = self.hurried or hurry
+        self.made = True
+        self._queue.put(None)
+
+    def wait(self, timeout: float) -> bool:
+        """Wait for the request, ``timeout`` seconds at most; whether it was made. For one thread only."""
+        if not self.made:
+            with contextlib.suppress(queue.Empty):
+                self._queue.get(timeout=timeout)
+        return self.made
 
 
 def one_line(error: BaseException) -> str:

@@ -19,6 +19,8 @@ logger = logging.getLogger("django_jobs.worker")
 AHEAD_SECONDS = 0.25
 AHEAD_JOBS = 2000
 CLAIM_JOBS = 1000
+# While claims are full, the queues that have jobs are asked for this often, not before every claim.
+ASK_SECONDS = 0.25
 # Buffered jobs that no executor has come for in this time are given back, for another worker.
 STALE_SECONDS = 1.0
 
@@ -79,8 +81,10 @@ class Producer(Part):
         self._empty = False  # the queues had nothing left when last looked at
         self._looks = 0  # wake-ups so far, to notice one that comes during a claim
         self._looked_at = 0.0
-        self._queues: list[str] = list(pool.queues)
         self._next = 0
+        self._full = False  # the last claim got all that it asked for
+        self._waiting: list[str] = []  # queues that had jobs when last asked, and when that was
+        self._asked_at = 0.0
         self._done, self._seconds, self._mean = 0, 0.0, 0.0
         self._moved_at, self._moved = 0.0, 0
         self._returning: list[JobRow] = []
@@ -153,7 +157,7 @@ class Producer(Part):
         """Claim from the pool's queues in turn, and say whether there may be more."""
         store = self.store
         queues = self._candidates(store)
-        full = False
+        self._full = full = False
         for offset in range(len(queues)):
             queue = queues[(self._next + offset) % len(queues)]
             jobs = store.claim(self.situation.worker_id, queue, limit)
@@ -169,18 +173,23 @@ class Producer(Part):
             if limit <= 0:
                 self._next = (self._next + offset + 1) % len(queues)
                 break
+        self._full = full
         return full
 
     def _candidates(self, store: Store) -> list[str]:
+        """The queues to claim from: those named, or, where the database is asked first, those that have jobs."""
         every = EVERY_QUEUE in self.pool.queues
-        names: list[str] = [name for name in self.pool.queues if name != EVERY_QUEUE]
-        if every or store.probe_before_claim:
-            waiting = store.waiting_queues()
-            names = [
+        if not every and not store.probe_before_claim:
+            names = list(self.pool.queues)
+        elif self._full and self._looked_at - self._asked_at < ASK_SECONDS:
+            names = self._waiting  # there was more than could be claimed a moment ago
+        else:
+            names = self._waiting = [
                 name
-                for name in waiting
-                if name in names or (every and name not in self.elsewhere)
+                for name in store.waiting_queues()
+                if name in self.pool.queues or (every and name not in self.elsewhere)
             ]
+            self._asked_at = self._looked_at
         return [name for name in names if name not in self.situation.paused]
 
     def _take_back(self) -> None:

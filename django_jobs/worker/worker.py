@@ -28,7 +28,7 @@ from django_jobs.worker.heartbeat import Reporter
 from django_jobs.worker.keeper import Keeper
 from django_jobs.worker.listener import FileListener, Listener, NotifyListener
 from django_jobs.worker.options import EVERY_QUEUE, Pool, WorkerOptions
-from django_jobs.worker.parts import one_line, pause_after, until
+from django_jobs.worker.parts import StopRequest, one_line, pause_after, until
 from django_jobs.worker.producer import Producer
 from django_jobs.worker.recorder import Recorder
 from django_jobs.worker.signs import Signs
@@ -66,8 +66,7 @@ class Worker:
         self.paused: frozenset[str] = frozenset()
         self.quiet = False
         self.row: WorkerRow | None = None
-        self._stop_requested = threading.Event()
-        self._hurry = threading.Event()
+        self._stop = StopRequest()
         self._stores_lock = threading.Lock()
 
         self.store = self.open_store()
@@ -139,7 +138,7 @@ class Worker:
         self.quiet = heartbeat.worker.quiet_requested_at is not None
         if changed:
             self.look()
-        if heartbeat.worker.stop_requested_at is not None and not self._stop_requested.is_set():
+        if heartbeat.worker.stop_requested_at is not None and not self._stop.made:
             logger.info("Worker %d was asked to stop", self.worker_id)
             self.stop()
 
@@ -152,10 +151,10 @@ class Worker:
             self.signs.doubtful = True
             self._wake_producers()
 
-    def given_up(self) -> None:
+    def given_up(self, store: Store) -> None:
         """Others have taken this worker for lost, and rescue its jobs: go on under a new id."""
         before = self.worker_id
-        self._register(self.store)
+        self._register(store)
         self.reporter.renewed()
         logger.error("Worker %d was taken for lost; its claims are gone. It goes on as %d.", before, self.worker_id)
         self.signs.doubtful = False
@@ -202,12 +201,11 @@ class Worker:
 
     def stop(self) -> None:
         """Ask the worker to stop in order. Returns at once; may be called in a signal handler, and twice."""
-        self._stop_requested.set()
+        self._stop.make()
 
     def stop_now(self) -> None:
         """Ask the worker to stop without waiting for the jobs that run."""
-        self._hurry.set()
-        self._stop_requested.set()
+        self._stop.make(hurry=True)
 
     def run(self) -> int:
         """Work until stopped or drained. Blocks. Returns the exit code: 0."""
@@ -218,14 +216,14 @@ class Worker:
             if self.options.drain:
                 self._wait_until_drained()
             else:
-                while not self._stop_requested.wait(3600):
+                while not self._stop.wait(3600):
                     pass
         return 0
 
     def _register_patiently(self) -> bool:
         """Register; while the database is away, try again until stopped."""
         failures = 0
-        while not self._stop_requested.is_set():
+        while not self._stop.made:
             try:
                 self._register(self.store)
                 return True
@@ -234,7 +232,7 @@ class Worker:
                 if failures == 1 and self.options.drain:
                     raise
                 logger.warning("The worker can't register (%d in a row): %s", failures, one_line(error))
-                self._stop_requested.wait(pause_after(failures))
+                self._stop.wait(pause_after(failures))
         return False
 
     @contextmanager
@@ -255,7 +253,7 @@ class Worker:
     # -- draining --------------------------------------------------------------------------------------------------
 
     def _wait_until_drained(self) -> None:
-        while not self._stop_requested.wait(0.01):
+        while not self._stop.wait(0.01):
             if self._at_rest() and self._nothing_due() and self._at_rest():
                 return
 
@@ -275,7 +273,7 @@ class Worker:
             mine = [name for name in waiting if self._serves(name)]
         except (DatabaseError, OSError) as error:
             logger.warning("The worker can't look whether all is done: %s", one_line(error))
-            self._stop_requested.wait(1.0)
+            self._stop.wait(1.0)
             return False
         for name in mine:
             self.look(name)
@@ -288,9 +286,9 @@ class Worker:
 
     def _shut_down(self) -> None:
         """Stop claiming, give back what never started, wait for the jobs, store every outcome, hand back the rest."""
-        self._stop_requested.set()
         deadline = time.monotonic() + self.options.shutdown_timeout
         self.signs.stopping = True
+        self.store.session.timeout = min(self.store.session.timeout, FLUSH_SECONDS)
         for parts in self.pools:
             parts.executors.stop()
             parts.producer.stop()
@@ -323,7 +321,7 @@ class Worker:
         running = sum(len(parts.executors.running()) for parts in self.pools)
         if running:
             logger.info("Waiting for %d running jobs, %.0f s at most", running, until(deadline))
-        while not self._hurry.is_set() and time.monotonic() < deadline:
+        while not self._stop.hurried and time.monotonic() < deadline:
             if all(parts.executors.join(0.02) for parts in self.pools):
                 return
 

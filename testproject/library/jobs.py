@@ -1,6 +1,7 @@
 """The library's job: read a file, measure it, and keep the result."""
 
 import ast
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +11,9 @@ from django.utils import timezone
 from django_jobs import Fail, job
 from testproject.library.models import Document
 
+# CPython counts the parser's depth for the whole interpreter: two threads that parse at once can get a SystemError
+# ("AST constructor recursion depth mismatch", seen with 3.11). Threads parse one at a time anyway.
+parsing = threading.Lock()
 DEFINITION = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -69,7 +73,8 @@ def definitions(source: str) -> Definitions:
     to lose the file's other measures: the error is part of the result.
     """
     try:
-        tree = ast.parse(source)
+        with parsing:
+            tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as exc:  # ValueError: a NUL in the source
         return Definitions(error=f"{type(exc).__name__}: {exc}"[:255])
     nodes = [node for node in ast.walk(tree) if isinstance(node, DEFINITION)]

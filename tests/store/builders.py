@@ -11,7 +11,7 @@ from django.db import connection, connections
 
 from django_jobs.models import Job
 from django_jobs.store import Store
-from django_jobs.store.rows import JobRow, NewJob
+from django_jobs.store.rows import JOB_COLUMNS, JobRow, NewJob
 from django_jobs.store.sessions import Session
 from django_jobs.store.statements import Statement
 
@@ -74,6 +74,11 @@ class Builder:
         return self.store.get([job.id])[0]
 
 
+def columns(job: JobRow) -> dict[str, Any]:
+    """A job's columns, decoded: alike whichever session read them."""
+    return {name: getattr(job, name) for name in JOB_COLUMNS}
+
+
 def update(ids: Sequence[int], **values: Any) -> None:
     """Write columns as somebody with the ORM would."""
     assert Job.objects.filter(pk__in=ids).update(**values) == len(ids)
@@ -87,7 +92,14 @@ def write(job: JobRow, column: str, text: str) -> None:
 
 def error(number: int, attempt: int = 1, **more: Any) -> dict[str, Any]:
     """An entry of the column ``errors``."""
-    return {"number": number, "attempt": attempt, "class": "ValueError", "message": "no", "traceback": "", **more}
+    return {
+        "number": number,
+        "attempt": attempt,
+        "class": "ValueError",
+        "message": "no",
+        "traceback": "",
+        **more,
+    }
 
 
 def errors(*numbers: int) -> str:
@@ -140,3 +152,6 @@ class Recorder(Session):
     def fetch(self, statement: Statement, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
         self.seen.append((statement, parameters))
         return self.session.fetch(statement, parameters)
+
+    def close(self) -> None:
+        self.session.close()

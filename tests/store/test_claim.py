@@ -21,7 +21,11 @@ def test_a_claim_counts_one_attempt_and_one_claim(store, make, clock):
     assert claimed.id == job.id
     assert (claimed.state, claimed.worker_id) == ("running", worker)
     assert (claimed.attempt, claimed.claims, claimed.attempted_at) == (1, 1, clock.now)
-    assert (claimed.run_after, claimed.created_at, claimed.finalized_at) == (job.run_after, job.created_at, None)
+    assert (claimed.run_after, claimed.created_at, claimed.finalized_at) == (
+        job.run_after,
+        job.created_at,
+        None,
+    )
     assert make.again(job) == claimed
 
 
@@ -72,7 +76,10 @@ def test_the_order_is_priority_then_time_then_id(store, make, clock):
 def test_whole_seconds_and_fractions_are_ordered_as_times(store, make, clock):
     worker = make.worker()
     second = dt.datetime(2031, 1, 1, tzinfo=dt.UTC)
-    times = [second + dt.timedelta(microseconds=fraction) for fraction in (999_999, 500_000, 10, 0, -1, 1_000_000, 20)]
+    times = [
+        second + dt.timedelta(microseconds=fraction)
+        for fraction in (999_999, 500_000, 10, 0, -1, 1_000_000, 20)
+    ]
     for moment in times:
         make.one(run_after=moment)
 

@@ -25,7 +25,11 @@ def test_a_completion_is_stored(store, make, clock):
 
     assert [tuple(each) for each in ended] == [(job.id, "completed", True, None)]
     stored = make.again(job)
-    assert (stored.state, stored.finalized_at, repr(stored.result)) == ("completed", clock.now, "{'answer': 1e+22}")
+    assert (stored.state, stored.finalized_at, repr(stored.result)) == (
+        "completed",
+        clock.now,
+        "{'answer': 1e+22}",
+    )
     assert (stored.attempt, stored.claims, stored.worker_id) == (1, 1, worker)
     assert (stored.attempted_at, stored.run_after) == (job.attempted_at, job.run_after)
 
@@ -62,7 +66,11 @@ def test_without_a_delay_it_is_available_at_once(store, make, clock, kind, delay
     (ended,) = store.finish([outcome(job, kind, delay=delay)], now=clock.advance(2))
 
     stored = make.again(job)
-    assert (ended.state, stored.state, stored.run_after) == ("available", "available", clock.after(delay or 0))
+    assert (ended.state, stored.state, stored.run_after) == (
+        "available",
+        "available",
+        clock.after(delay or 0),
+    )
 
 
 def test_a_failure_of_the_last_attempt_is_a_dead_letter(store, make, clock):
@@ -76,7 +84,12 @@ def test_a_failure_of_the_last_attempt_is_a_dead_letter(store, make, clock):
     )
 
     stored = make.again(job)
-    assert (ended.state, stored.state, stored.attempt, stored.finalized_at) == ("failed", "failed", 2, clock.now)
+    assert (ended.state, stored.state, stored.attempt, stored.finalized_at) == (
+        "failed",
+        "failed",
+        2,
+        clock.now,
+    )
     assert (stored.error_class, stored.run_after) == ("KeyError", job.run_after)
     assert store.claim(worker, "default", 1, now=clock.after(60)) == []
 
@@ -107,13 +120,20 @@ def test_a_release_gives_the_attempt_back_and_keeps_the_place(store, make, clock
     (ended,) = store.finish([outcome(job, RELEASED)], now=clock.advance(60))
 
     stored = make.again(job)
-    assert (ended.state, stored.state, stored.attempt, stored.run_after) == ("available", "available", 0, job.run_after)
+    assert (ended.state, stored.state, stored.attempt, stored.run_after) == (
+        "available",
+        "available",
+        0,
+        job.run_after,
+    )
 
 
 def test_a_cancellation_is_stored(store, make, clock):
     job = make.running(make.worker())
 
-    (ended,) = store.finish([outcome(job, CANCELLED, error_class="Stop", errors=errors(1))], now=clock.advance(1))
+    (ended,) = store.finish(
+        [outcome(job, CANCELLED, error_class="Stop", errors=errors(1))], now=clock.advance(1)
+    )
 
     stored = make.again(job)
     assert (ended.state, stored.state, stored.finalized_at) == ("cancelled", "cancelled", clock.now)
@@ -136,7 +156,12 @@ def test_every_kind_at_once(store, make, clock):
     last = make.running(make.worker(), max_attempts=1)
     delays = {RETRY: 10.0, SNOOZED: 20.0}
     outcomes = [
-        outcome(job, KINDS[index % 6], delay=delays.get(KINDS[index % 6]), result=f"[{index}]" if index % 6 == 0 else None)
+        outcome(
+            job,
+            KINDS[index % 6],
+            delay=delays.get(KINDS[index % 6]),
+            result=f"[{index}]" if index % 6 == 0 else None,
+        )
         for index, job in enumerate(jobs)
     ]
 
@@ -154,7 +179,20 @@ def test_every_kind_at_once(store, make, clock):
         jobs[0].run_after, clock.after(10), jobs[0].run_after, clock.after(20), jobs[0].run_after, jobs[0].run_after,
     ]  # fmt: skip
     assert [job.finalized_at == clock.now for job in stored] == [True, False, True, False, True, False] * 2
-    assert [job.result for job in stored] == [[0], None, None, None, None, None, [6], None, None, None, None, None]
+    assert [job.result for job in stored] == [
+        [0],
+        None,
+        None,
+        None,
+        None,
+        None,
+        [6],
+        None,
+        None,
+        None,
+        None,
+        None,
+    ]
 
 
 @pytest.mark.parametrize("whole_rows", [False, True])
@@ -166,7 +204,11 @@ def test_what_comes_back_is_the_row_as_it_now_is(store, make, clock, whole_rows)
 
     assert (ended[first.id].state, ended[first.id].stored) == ("completed", True)
     assert ended[first.id].job == (make.again(first) if whole_rows else None)
-    assert (ended[lost.id].state, ended[lost.id].stored, ended[lost.id].job) == ("failed", False, make.again(lost))
+    assert (ended[lost.id].state, ended[lost.id].stored, ended[lost.id].job) == (
+        "failed",
+        False,
+        make.again(lost),
+    )
 
 
 def test_nothing_to_finish(store):
@@ -189,6 +231,15 @@ def test_a_second_outcome_of_a_claim_changes_nothing(store, make, clock, first, 
     assert (ended.state, ended.stored, ended.job) == (before.state, False, before)
 
 
+def test_the_same_batch_sent_again_at_the_same_moment_stores_nothing(store, make, clock):
+    batch = [outcome(job) for job in make.claimed(make.worker(), count=3)]
+    assert all(each.stored for each in store.finish(batch, now=clock.now))
+
+    again = store.finish(batch, now=clock.now)
+
+    assert [(each.state, each.stored) for each in again] == [("completed", False)] * 3
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_outcome_of_an_earlier_claim_changes_nothing(store, make, clock, kind):
     worker, other = make.worker(), make.worker()
@@ -204,7 +255,9 @@ def test_an_outcome_of_an_earlier_claim_changes_nothing(store, make, clock, kind
 
 @pytest.mark.parametrize("back", [SNOOZED, RELEASED])
 @pytest.mark.parametrize("late", KINDS)
-def test_the_same_worker_and_attempt_are_another_claim_after_the_attempt_was_given_back(store, make, clock, back, late):
+def test_the_same_worker_and_attempt_are_another_claim_after_the_attempt_was_given_back(
+    store, make, clock, back, late
+):
     worker = make.worker()
     old = make.running(worker)
     store.finish([outcome(old, back, delay=0.0)], now=clock.now)

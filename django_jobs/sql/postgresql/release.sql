@@ -1,5 +1,5 @@
 -- Give claims back that never started: as they were before the claim, the attempt and its time too.
--- The caller sorts the arrays by id; rows are locked in that order.
+-- The caller sorts the arrays by id; rows are locked in that order. OFFSET 0: as in finish.
 WITH held AS MATERIALIZED (
     SELECT job.id, claim.attempted_at, job.cancel_requested_at IS NOT NULL AS cancelled,
            COALESCE(:now::timestamptz, statement_timestamp()) AS now
@@ -7,7 +7,7 @@ WITH held AS MATERIALIZED (
         (SELECT :ids::bigint[]), (SELECT :claims::integer[]), (SELECT :attempted_at::timestamptz[])
     ) AS claim (id, claims, attempted_at)
     CROSS JOIN LATERAL (
-        SELECT id, claims, state, cancel_requested_at FROM django_jobs_job WHERE id = claim.id FOR UPDATE
+        SELECT id, claims, state, cancel_requested_at FROM django_jobs_job WHERE id = claim.id OFFSET 0 FOR UPDATE
     ) AS job
     WHERE job.claims = claim.claims AND job.state = 'running'
 )

@@ -1,5 +1,6 @@
 -- An operator's retry of finished jobs: attempts start again at 0, the errors stay. Others stay as they are, and so
--- does one whose unique key a live job (or one retried with it) holds. All come back as they now are.
+-- does one whose unique key a live job holds; of several retried at once the newest gets it. All come back as they now
+-- are.
 WITH held AS MATERIALIZED (
     SELECT job.*, COALESCE(:now::timestamptz, statement_timestamp()) AS now
     FROM unnest((SELECT :ids::bigint[])) AS wanted (id)
@@ -9,11 +10,11 @@ WITH held AS MATERIALIZED (
     ) AS job
 ), again AS MATERIALIZED (
     SELECT held.id, held.now,
-           held.finished AND (held.unique_key IS NULL OR held.holds_key OR NOT EXISTS (
-               SELECT FROM django_jobs_job AS live WHERE live.unique_key = held.unique_key AND live.holds_key
-               UNION ALL
-               SELECT FROM held AS twin
-               WHERE twin.unique_key = held.unique_key AND twin.finished AND twin.id > held.id
+           held.finished AND (held.unique_key IS NULL OR held.holds_key OR (
+               held.id = max(held.id) FILTER (WHERE held.finished) OVER (PARTITION BY held.unique_key)
+               AND NOT EXISTS (
+                   SELECT FROM django_jobs_job AS live WHERE live.unique_key = held.unique_key AND live.holds_key
+               )
            )) AS allowed
     FROM held
 )

@@ -1,5 +1,6 @@
 -- An operator's retry of finished jobs: attempts start again at 0, the errors stay. Others stay as they are, and so
--- does one whose unique key a live job (or one retried with it) holds. All come back as they now are.
+-- does one whose unique key a live job holds; of several retried at once the newest gets it. All come back as they now
+-- are.
 UPDATE django_jobs_job
 SET state = CASE WHEN again.allowed THEN 'available' ELSE state END,
     attempt = CASE WHEN again.allowed THEN 0 ELSE attempt END,
@@ -11,12 +12,12 @@ SET state = CASE WHEN again.allowed THEN 'available' ELSE state END,
 FROM (
     SELECT job.id,
            job.state IN ('completed', 'failed', 'cancelled') AND (
-               job.unique_key IS NULL OR job.holds_key OR NOT EXISTS (
-                   SELECT 1 FROM django_jobs_job AS live WHERE live.unique_key = job.unique_key AND live.holds_key
-                   UNION ALL
-                   SELECT 1 FROM json_each(:ids) AS other CROSS JOIN django_jobs_job AS twin ON twin.id = other.value
-                   WHERE twin.unique_key = job.unique_key AND twin.id > job.id
-                     AND twin.state IN ('completed', 'failed', 'cancelled')
+               job.unique_key IS NULL OR job.holds_key OR (
+                   job.id = max(job.id) FILTER (WHERE job.state IN ('completed', 'failed', 'cancelled'))
+                            OVER (PARTITION BY job.unique_key)
+                   AND NOT EXISTS (
+                       SELECT 1 FROM django_jobs_job AS live WHERE live.unique_key = job.unique_key AND live.holds_key
+                   )
                )
            ) AS allowed
     FROM json_each(:ids) AS wanted CROSS JOIN django_jobs_job AS job ON job.id = wanted.value

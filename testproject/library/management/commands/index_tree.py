@@ -30,6 +30,7 @@ from testproject.library.models import Document
 from testproject.library.progress import Progress
 
 INTERRUPTED = 130  # what a shell reports for a program that Ctrl-C ended
+NEXT_LINE = "\n       "
 UNFINISHED = ("pending", "available", "scheduled", "running")
 
 
@@ -175,7 +176,7 @@ class Command(BaseCommand):
             f"{outcome.attempts / outcome.seconds:,.0f} jobs/s\n"
             f"SQL:   {outcome.worker_statements / attempts:.3f} statements per job by the worker, "
             f"{statements / attempts:.2f} with the jobs' own\n"
-            f"Store: {outcome.guarantees}\n"
+            f"Store: {outcome.guarantees.replace('; ', NEXT_LINE)}\n"
             f"Found: {Document.objects.count():,} documents"
         )
         self.say(f"\n{self.next_steps()}")

@@ -1,0 +1,8 @@
+"""The test project's settings, with an app of jobs for the tests, and DJANGO_JOBS from the environment for workers."""
+
+from testproject.settings import *  # noqa: F403
+from testproject.settings import INSTALLED_APPS, env
+
+INSTALLED_APPS = [*INSTALLED_APPS, "tests.workload"]
+
+DJANGO_JOBS = env.json("DJANGO_JOBS", default={})

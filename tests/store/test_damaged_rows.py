@@ -1,0 +1,117 @@
+"""Rows that somebody else's SQL has damaged: each is one bad row, and its neighbours never suffer."""
+
+import datetime as dt
+
+import pytest
+from django.db import connection
+
+from django_jobs.serialization import Undecodable
+from django_jobs.store.base import COMPLETED
+from django_jobs.store.rows import Outcome
+from tests.store.builders import write
+
+JSON_COLUMNS = ["args", "kwargs", "tags", "errors", "result", "metadata"]
+
+
+def write_bytes(job, column, data, kind="TEXT"):
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"UPDATE django_jobs_job SET {column} = CAST(x'{data.hex()}' AS {kind}) WHERE id = {job.id}"
+        )
+
+
+def claim_with_neighbours(store, make, clock, damage):
+    """The damaged job as it was claimed, in the middle of others, and then completed with them."""
+    worker = make.worker()
+    jobs = make.insert(5)
+    damage(jobs[2])
+
+    claimed = store.claim(worker, "default", 10, now=clock.now)
+
+    assert {job.id for job in claimed} == {job.id for job in jobs}
+    outcomes = [Outcome(job.id, job.claims, COMPLETED) for job in claimed]
+    ended = store.finish(outcomes, now=clock.now, whole_rows=True)
+    assert [each.stored for each in ended] == [True] * 5
+    return next(job for job in claimed if job.id == jobs[2].id)
+
+
+@pytest.mark.parametrize("column", JSON_COLUMNS)
+@pytest.mark.parametrize("text", ["[" * 3000 + "]" * 3000, "1" * 5000], ids=["deep", "long number"])
+def test_json_that_python_does_not_decode(store, make, clock, column, text):
+    job = claim_with_neighbours(store, make, clock, lambda job: write(job, column, text))
+
+    value = getattr(job, column)
+    assert (type(value), value) == (Undecodable, text)
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("column", JSON_COLUMNS)
+@pytest.mark.parametrize("text", ["", "no JSON", "[1,", "{'a': 1}", "NaN", "[Infinity]"])
+def test_text_that_is_no_json(store, make, clock, column, text):
+    job = claim_with_neighbours(store, make, clock, lambda job: write(job, column, text))
+
+    value = getattr(job, column)
+    assert (type(value), value) == (Undecodable, text)
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("column", JSON_COLUMNS)
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [(b"\xff\xfe", "\\xff\\xfe"), (b'["caf\xc3"]', '["caf\\xc3"]'), (b"\xed\xa0\x80", "\\xed\\xa0\\x80")],
+)
+@pytest.mark.parametrize("kind", ["TEXT", "BLOB"])
+def test_bytes_that_are_no_text(store, make, clock, column, data, shown, kind):
+    job = claim_with_neighbours(store, make, clock, lambda job: write_bytes(job, column, data, kind))
+
+    value = getattr(job, column)
+    assert (type(value), value) == (Undecodable, shown)
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("column", ["name", "error_class", "unique_key"])
+def test_a_name_that_is_no_text_can_be_shown(store, make, clock, column):
+    job = claim_with_neighbours(store, make, clock, lambda job: write_bytes(job, column, b"a\xff"))
+
+    assert getattr(job, column) == "a\\xff"
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("text", ["soon", "", "2031-13-01 00:00:00", "2031-01-01 00:00:00+00:00", "5"])
+def test_a_time_that_is_none(store, make, clock, text):
+    claim_with_neighbours(store, make, clock, lambda job: write(job, "run_after", text))
+
+
+@pytest.mark.sqlite
+def test_text_is_text_again_after_a_damaged_row(store, make, clock):
+    claim_with_neighbours(store, make, clock, lambda job: write_bytes(job, "args", b"\xff"))
+    job = make.one(args='["caf\N{LATIN SMALL LETTER E WITH ACUTE}"]')
+
+    assert type(make.again(job).name) is str
+    assert make.again(job).args == ["caf\N{LATIN SMALL LETTER E WITH ACUTE}"]
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("operation", ["cancel", "retry", "get"])
+def test_an_operators_statement_on_djangos_connection(shared, make, clock, operation):
+    (job, other) = make.finished("failed", count=2)
+    write_bytes(job, "errors", b'["\xff"]')
+
+    answers = getattr(shared, operation)([job.id, other.id])
+
+    assert len(answers) == 2
+    assert make.again(job).errors == '["\\xff"]'
+
+
+@pytest.mark.sqlite
+def test_times_with_a_zone_are_ordered_among_the_others(store, make, clock):
+    worker = make.worker()
+    first, second, third = make.insert(3)
+    write(first, "run_after", "2031-01-01 00:00:02.000000")
+    write(second, "run_after", "2031-01-01 00:00:01+00:00")
+    write(third, "run_after", "2031-01-01 00:00:00.000000")
+
+    claimed = store.claim(worker, "default", 3, now=clock.now)
+
+    assert [job.id for job in claimed] == [third.id, second.id, first.id]
+    assert claimed[1].run_after == dt.datetime(2031, 1, 1, 0, 0, 1, tzinfo=dt.UTC)

@@ -1,0 +1,162 @@
+"""PostgreSQL's plans, with statistics that are stale as a queue's are: by the intended index, whatever was estimated.
+
+The worker's own statements are planned as the worker's session does it: prepared, with a generic plan, under the
+session's settings. Those that find jobs by id must be right under a site's own settings too.
+"""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from django.db import connection
+from psycopg import sql
+
+from tests.store.builders import Recorder
+from tests.store.operations import operations
+
+pytestmark = pytest.mark.postgresql
+
+KEY = "django_jobs_job_pkey"
+CLAIM, DUE, RUNNING = "django_jobs_job_claim", "django_jobs_job_due", "django_jobs_job_running"
+FINISHED, UNIQUE = "django_jobs_job_finished", "django_jobs_job_unique_key"
+
+# The indexes of the table of jobs that each operation goes by.
+INDEXES = {
+    "insert": set(),
+    "insert_many": set(),
+    "claim": {KEY, CLAIM},
+    "finish": {KEY},
+    "finish, completed": {KEY},
+    "finish, whole rows": {KEY},
+    "release": {KEY},
+    "cancel": {KEY},
+    "retry": {KEY, UNIQUE},
+    "promote": {KEY, DUE},
+    "next_due": {DUE},
+    "rescue": {KEY, RUNNING},
+    "rescue, one worker": {KEY, RUNNING},
+    "purge": {KEY, FINISHED},
+    "get": {KEY},
+    "waiting_queues": {CLAIM},
+    "heartbeat": {RUNNING},
+    "purge_workers": {RUNNING},
+}
+BY_ID = ["finish", "finish, completed", "finish, whole rows", "release", "cancel", "retry", "get"]
+IN_ORDER = ["claim", "promote", "next_due", "purge"]
+
+
+@pytest.fixture
+def stale(transactional_db):
+    """20,000 completed jobs are all that ANALYZE has seen; then come 5,000 of each other kind."""
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE django_jobs_job SET (autovacuum_enabled = off)")
+        fill(cursor, 20_000, state="completed", finalized_at="now()")
+        cursor.execute("ANALYZE django_jobs_job")
+        fill(cursor, 5000, state="available", queue_name="busy")
+        fill(cursor, 5000, state="scheduled", run_after="now() + interval '1 day'")
+        fill(cursor, 5000, state="running", worker_id="7")
+        fill(cursor, 5000, state="failed", finalized_at="now()")
+    yield
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE django_jobs_job RESET (autovacuum_enabled)")
+
+
+def fill(cursor: Any, count: int, **columns: str) -> None:
+    values = {
+        "name": "tests.job", "queue_name": "default", "args": "[]", "kwargs": "{}", "priority": "0", "attempt": "0",
+        "max_attempts": "5", "claims": "1", "run_after": "now()", "created_at": "now()", "holds_key": "false", **columns,
+    }  # fmt: skip
+    quoted = [value if "now()" in value or value == "false" else f"'{value}'" for value in values.values()]
+    cursor.execute(
+        f"INSERT INTO django_jobs_job ({', '.join(values)}) SELECT {', '.join(quoted)} FROM generate_series(1, {count})"
+    )
+
+
+@pytest.fixture(params=[1, 2000], ids=["one job", "many jobs"])
+def statements(request, stale, shared, make):
+    """The statement and the parameters of each operation; those by id are about that many jobs."""
+    recorder = Recorder(shared.session)
+    shared.session = recorder
+    found = {}
+    for name, operation in operations(make, request.param).items():
+        recorder.seen.clear()
+        operation(shared)
+        found[name] = recorder.seen[0]
+    return found
+
+
+def nodes(plan: dict[str, Any]) -> list[dict[str, Any]]:
+    return [plan, *(node for child in plan.get("Plans", []) for node in nodes(child))]
+
+
+def generic_plan(driver, statement, parameters) -> list[dict[str, Any]]:
+    """The nodes of the plan that a prepared statement gets in this session."""
+    numbers: dict[str, int] = {}
+    text = re.sub(
+        r"(?<![:\w]):([a-z_]+)\b",
+        lambda match: f"${numbers.setdefault(match[1], len(numbers) + 1)}",
+        statement.named,
+    )
+    arguments = sql.SQL(", ").join(sql.Literal(parameters[name]) for name in numbers)
+    driver.execute(f"PREPARE tested AS {text}")
+    execute = sql.SQL("EXECUTE tested({})").format(arguments) if numbers else sql.SQL("EXECUTE tested")
+    ((plan,),) = driver.execute(sql.SQL("EXPLAIN (FORMAT JSON) {}").format(execute), prepare=False).fetchall()
+    driver.execute("DEALLOCATE tested")
+    return nodes(decoded(plan)[0]["Plan"])
+
+
+def custom_plan(statement, parameters) -> list[dict[str, Any]]:
+    """The nodes of the plan with just these parameters, on Django's connection."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN (FORMAT JSON) {statement.pyformat}", parameters)
+        return nodes(decoded(cursor.fetchone()[0])[0]["Plan"])
+
+
+def decoded(plan: Any) -> Any:
+    return json.loads(plan) if isinstance(plan, str) else plan
+
+
+def indexes_of_jobs(plan: list[dict[str, Any]]) -> set[str]:
+    """The indexes by which the table of jobs is read; a scan of it all is told by its own name."""
+    reads = [node for node in plan if "Scan" in node["Node Type"]]
+    whole = {
+        node["Node Type"]
+        for node in reads
+        if node.get("Relation Name") == "django_jobs_job" and "Index Name" not in node
+    }
+    return whole | {
+        node["Index Name"] for node in reads if node.get("Index Name", "").startswith("django_jobs_job_")
+    }
+
+
+def test_the_workers_session_goes_by_the_intended_index(statements, store):
+    driver = store.session.connection
+    plans = {name: generic_plan(driver, *statements[name]) for name in INDEXES}
+
+    assert {name: indexes_of_jobs(plan) for name, plan in plans.items()} == INDEXES
+    for name in IN_ORDER:
+        assert "Sort" not in {node["Node Type"] for node in plans[name]}, (
+            f"{name} sorts what its index has in order"
+        )
+
+
+def test_under_a_sites_own_settings_too_ids_are_found_by_the_primary_key(statements):
+    plans = {name: custom_plan(*statements[name]) for name in BY_ID}
+
+    assert {name: indexes_of_jobs(plan) for name, plan in plans.items()} == {
+        name: INDEXES[name] for name in BY_ID
+    }
+
+
+def test_a_site_that_forces_generic_plans_too(statements):
+    with connection.cursor() as cursor:
+        cursor.execute("SET plan_cache_mode = force_generic_plan")
+        try:
+            plans = {name: generic_plan(connection.connection, *statements[name]) for name in BY_ID}
+        finally:
+            cursor.execute("RESET plan_cache_mode")
+
+    assert {name: indexes_of_jobs(plan) for name, plan in plans.items()} == {
+        name: INDEXES[name] for name in BY_ID
+    }

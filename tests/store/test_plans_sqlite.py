@@ -1,0 +1,93 @@
+"""SQLite's plans: each statement goes by the index that is there for it, and none reads the whole table of jobs."""
+
+import re
+
+import pytest
+
+from tests.store.builders import Recorder
+from tests.store.operations import operations
+
+pytestmark = pytest.mark.sqlite
+
+KEY = "SEARCH django_jobs_job USING INTEGER PRIMARY KEY (rowid=?)"
+WORKER = "SEARCH django_jobs_worker USING INTEGER PRIMARY KEY (rowid=?)"
+RUNNING = "USING INDEX django_jobs_job_running"
+RESCUE = {
+    KEY,
+    f"SEARCH django_jobs_job {RUNNING}",
+    f"SEARCH job {RUNNING} (worker_id>?)",
+    f"SEARCH job {RUNNING} (worker_id=?)",
+    "SEARCH worker USING INTEGER PRIMARY KEY (rowid=?)",
+}
+
+# How each operation reaches the tables. (A SCAN by django_jobs_job_due walks, in their order, scheduled jobs only.)
+PLANS = {
+    "insert": set(),
+    "insert_many": set(),
+    "claim": {KEY, WORKER, "SEARCH django_jobs_job USING INDEX django_jobs_job_claim (queue_name=?)"},
+    "finish": {KEY},
+    "finish, completed": {KEY},
+    "finish, whole rows": {KEY},
+    "release": {KEY},
+    "cancel": {KEY},
+    "retry": {
+        KEY,
+        "SEARCH job USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH live USING INDEX django_jobs_job_unique_key (unique_key=?)",
+    },
+    "promote": {KEY, "SEARCH django_jobs_job USING INDEX django_jobs_job_due (run_after<?)"},
+    "next_due": {"SCAN django_jobs_job USING INDEX django_jobs_job_due"},
+    "rescue": RESCUE,
+    "rescue, one worker": RESCUE,
+    "purge": {
+        KEY,
+        "SEARCH django_jobs_job USING INDEX django_jobs_job_finished (state=? AND finalized_at>? AND finalized_at<?)",
+    },
+    "get": {KEY},
+    # The only one that reads all jobs: it counts them.
+    "stats": {"SCAN django_jobs_job"},
+    "waiting_queues": {
+        "SEARCH django_jobs_job USING INDEX django_jobs_job_claim",
+        "SEARCH job USING INDEX django_jobs_job_claim (queue_name>?)",
+    },
+    "register_worker": set(),
+    "heartbeat": {WORKER, f"SEARCH django_jobs_job {RUNNING} (worker_id=?)", "SCAN django_jobs_queue"},
+    "lose_workers": {"SCAN django_jobs_worker"},
+    "stop_worker": {WORKER},
+    "purge_workers": {"SCAN django_jobs_worker", f"SEARCH job {RUNNING} (worker_id=?)"},
+    "upsert_queue": set(),
+    "acquire_leadership": set(),
+    "resign_leadership": {
+        "SEARCH django_jobs_leadership USING INDEX sqlite_autoindex_django_jobs_leadership_1 (name=?)"
+    },
+}
+# The tables, and what the statements call them; the other lines are about queries within the statement.
+TABLE = re.compile(r"(SEARCH|SCAN) (django_jobs_\w+|job|live|worker)\b")
+
+
+@pytest.fixture
+def plans(store, make):
+    """The plan of each operation, its lines in order."""
+    recorder = Recorder(store.session)
+    store.session = recorder
+    found = {}
+    for name, operation in operations(make).items():
+        recorder.seen.clear()
+        operation(store)
+        statement, parameters = recorder.seen[0]
+        rows = recorder.session.connection.execute(
+            f"EXPLAIN QUERY PLAN {statement.named}", parameters
+        ).fetchall()
+        found[name] = [row[3].replace("COVERING ", "") for row in rows]
+    return found
+
+
+def test_each_statement_goes_by_its_index(plans):
+    reached = {name: {line for line in plan if TABLE.match(line)} for name, plan in plans.items()}
+
+    assert reached == PLANS
+
+
+def test_what_has_a_limit_is_read_in_its_order_and_never_sorted(plans):
+    for name in ("claim", "promote", "next_due", "purge"):
+        assert "USE TEMP B-TREE FOR ORDER BY" not in plans[name], name

@@ -1,0 +1,220 @@
+"""Two statements that meet on the same row: who comes second waits, or skips it, and then sees what was stored."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import connection, transaction
+
+from django_jobs.store.base import COMPLETED, RELEASED, RETRY, SNOOZED
+from django_jobs.store.rows import NewJob, Outcome
+from tests.store.builders import TIMEOUT, update, wait_until
+
+pytestmark = pytest.mark.postgresql
+
+
+@pytest.fixture
+def worker(make):
+    return make.worker()
+
+
+@pytest.fixture
+def job(make, worker):
+    return make.running(worker)
+
+
+def somebody_waits():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        return cursor.fetchone() == (1,)
+
+
+def meet(first, second):
+    """Run ``first`` in a transaction, then ``second``, which must wait until that commits. What each returned."""
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            done = first()
+            waiting = pool.submit(second)
+            wait_until(somebody_waits, "the second statement waits for the first")
+        return done, waiting.result(TIMEOUT)
+
+
+def finish(store, job, kind, **more):
+    return lambda: store.finish([Outcome(job.id, job.claims, kind, **more)], now=job.attempted_at)[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "state"),
+    [(COMPLETED, "completed"), (SNOOZED, "cancelled"), (RETRY, "cancelled"), (RELEASED, "cancelled")],
+)
+def test_a_finish_that_waited_for_a_cancel_request_heeds_it(shared, store, make, clock, job, kind, state):
+    _, ended = meet(lambda: shared.cancel([job.id], now=clock.now), finish(store, job, kind, delay=60.0))
+
+    assert (ended.state, ended.stored) == (state, True)
+    assert make.again(job).state == state
+    assert make.again(job).finalized_at == clock.now
+
+
+def test_a_release_that_waited_for_a_cancel_request_heeds_it(shared, store, make, clock, job):
+    _, (released,) = meet(
+        lambda: shared.cancel([job.id], now=clock.now), lambda: store.release([job], now=clock.now)
+    )
+
+    assert (released.state, released.attempt, make.again(job)) == ("cancelled", 0, released)
+
+
+def test_a_finish_that_waited_for_a_rescue_is_late(shared, store, make, clock, worker, job):
+    (rescued,), ended = meet(
+        lambda: shared.rescue(worker_id=worker, now=clock.now), finish(store, job, COMPLETED, result="1")
+    )
+
+    assert (ended.state, ended.stored, ended.job) == ("scheduled", False, make.again(job))
+    assert make.again(job).values == rescued.values
+
+
+@pytest.mark.parametrize("kind", [COMPLETED, RETRY, SNOOZED])
+def test_a_finish_that_waited_for_another_one_is_late(shared, store, make, clock, job, kind):
+    first, second = meet(finish(shared, job, kind, delay=60.0), finish(store, job, COMPLETED, result="1"))
+
+    assert (first.stored, second.stored, second.state) == (True, False, first.state)
+    assert make.again(job).result is None
+
+
+def test_a_finish_that_waited_for_a_release_and_a_new_claim_is_late(shared, store, make, clock, worker, job):
+    def again():
+        shared.release([job], now=clock.now)
+        return shared.claim(worker, "default", 1, now=clock.now)
+
+    (new,), ended = meet(again, finish(store, job, COMPLETED))
+
+    assert (ended.state, ended.stored) == ("running", False)
+    assert (new.claims, make.again(job).values) == (2, new.values)
+
+
+def test_a_cancel_that_waited_for_a_claim_asks_the_worker(shared, store, make, clock, worker):
+    job = make.one()
+
+    _, (cancelled,) = meet(
+        lambda: shared.claim(worker, "default", 1, now=clock.now),
+        lambda: store.cancel([job.id], now=clock.now),
+    )
+
+    assert (cancelled.state, cancelled.attempt, cancelled.worker_id) == ("running", 1, worker)
+    assert cancelled.cancel_requested_at == clock.now
+    assert cancelled == make.again(job)
+
+
+@pytest.mark.parametrize("state", ["running", "available"])
+def test_a_cancel_that_waited_for_an_end_changes_nothing(shared, store, make, clock, worker, job, state):
+    if state == "available":
+        store.release([job], now=clock.now)
+
+    def end():
+        claimed = job if state == "running" else shared.claim(worker, "default", 1, now=clock.now)[0]
+        return finish(shared, claimed, COMPLETED)()
+
+    _, (cancelled,) = meet(end, lambda: store.cancel([job.id], now=clock.now))
+
+    assert (cancelled.state, cancelled.cancel_requested_at) == ("completed", None)
+
+
+def test_of_two_retries_the_second_is_told_that_it_was_done(shared, store, make, clock):
+    (dead,) = make.finished("failed")
+
+    (first,), (second,) = meet(
+        lambda: shared.retry([dead.id], now=clock.now), lambda: store.retry([dead.id], now=clock.after(5))
+    )
+
+    assert (first.done, second.done) == (True, False)
+    assert second.job.run_after == clock.now
+
+
+def test_a_cancel_that_waited_for_a_retry_cancels(shared, store, make, clock):
+    (dead,) = make.finished("failed")
+
+    _, (cancelled,) = meet(
+        lambda: shared.retry([dead.id], now=clock.now), lambda: store.cancel([dead.id], now=clock.after(5))
+    )
+
+    assert (cancelled.state, cancelled.finalized_at) == ("cancelled", clock.after(5))
+
+
+# Those that skip what is locked
+
+
+def test_a_claim_skips_what_another_transaction_holds(shared, store, make, clock, worker):
+    jobs = make.insert(3)
+    with transaction.atomic():
+        shared.cancel([jobs[0].id], now=clock.now)
+        claimed = store.claim(worker, "default", 2, now=clock.now)
+
+    assert [job.id for job in claimed] == [jobs[1].id, jobs[2].id]
+
+
+def test_a_rescue_skips_what_is_being_finished(shared, store, make, clock, worker):
+    job, other = make.claimed(worker, count=2)
+    with transaction.atomic():
+        finish(shared, job, COMPLETED)()
+        rescued = store.rescue(worker_id=worker, now=clock.now)
+
+    assert [each.id for each in rescued] == [other.id]
+    assert make.again(job).state == "completed"
+
+
+def test_a_promotion_skips_what_is_being_cancelled(shared, store, make, clock):
+    job, other = make.insert(2, delay=5.0)
+    with transaction.atomic():
+        shared.cancel([job.id], now=clock.now)
+        promoted = store.promote(now=clock.after(5))
+
+    assert [each.id for each in promoted] == [other.id]
+    assert make.again(job).state == "cancelled"
+
+
+def test_a_purge_skips_what_is_being_retried(shared, store, make, clock):
+    job, other = make.finished("failed", count=2)
+    with transaction.atomic():
+        shared.retry([job.id], now=clock.now)
+        purged = store.purge("failed", 0.0, now=clock.after(5))
+
+    assert purged == [other.id]
+    assert make.again(job).state == "available"
+
+
+def test_a_worker_whose_heartbeat_is_being_stored_is_not_lost(shared, store, make, clock, worker):
+    late = make.worker()
+    clock.advance(31)
+    with transaction.atomic():
+        shared.heartbeat(worker, 30.0, now=clock.now)
+        lost = store.lose_workers(now=clock.now)
+
+    assert [each.id for each in lost] == [late]
+    assert store.lose_workers(now=clock.now) == []
+
+
+def test_a_worker_that_is_being_purged_waits_for_nobody(shared, store, make, clock, worker):
+    store.stop_worker(worker, now=clock.now)
+    with transaction.atomic():
+        assert len(shared.purge_workers(0.0, now=clock.now)) == 1
+        assert store.purge_workers(0.0, now=clock.now) == []
+
+
+def test_a_job_of_an_open_transaction_is_not_there_yet(shared, store, make, clock, worker):
+    with transaction.atomic():
+        shared.insert(NewJob("tests.job"), now=clock.now)
+        assert store.claim(worker, "default", 1, now=clock.now) == []
+
+    assert len(store.claim(worker, "default", 1, now=clock.now)) == 1
+
+
+def test_columns_of_somebody_elses_write_survive_a_finish_that_waited(shared, store, make, clock, job):
+    def write():
+        update([job.id], priority=7, tags=["a"], metadata={"progress": 5})
+
+    _, ended = meet(write, finish(store, job, COMPLETED))
+
+    assert ended.stored
+    assert (make.again(job).priority, make.again(job).tags, make.again(job).metadata) == (
+        7,
+        ["a"],
+        {"progress": 5},
+    )

@@ -1,0 +1,176 @@
+"""Workers: their lease, what a heartbeat brings back, and how they end."""
+
+import pytest
+
+from django_jobs.models import Worker
+from django_jobs.serialization import parse_timestamp
+
+
+def row(worker):
+    return Worker.objects.get(pk=worker)
+
+
+def test_each_start_is_a_new_worker(store, clock):
+    start = {
+        "host": "host",
+        "pid": 7,
+        "queues": '["mail"]',
+        "concurrency": 3,
+        "version": "1.2",
+        "lease": 30.0,
+    }
+
+    first, second = (store.register_worker(**start, now=clock.now) for _ in range(2))
+
+    assert first.id < second.id
+    assert (second.host, second.pid) == ("host", 7)
+    assert (parse_timestamp(second.started_at), parse_timestamp(second.heartbeat_at)) == (
+        clock.now,
+        clock.now,
+    )
+    assert parse_timestamp(second.expires_at) == clock.after(30)
+    assert (second.lost_at, second.stopped_at, second.stop_requested_at, second.quiet_requested_at) == (
+        None,
+    ) * 4
+    assert (row(second.id).queues, row(second.id).concurrency, row(second.id).version) == (["mail"], 3, "1.2")
+
+
+def test_an_id_is_never_used_again(store, make, clock):
+    first = make.worker()
+    store.stop_worker(first, now=clock.now)
+    assert [worker.id for worker in store.purge_workers(0.0, now=clock.now)] == [first]
+
+    assert make.worker() > first
+
+
+def test_a_heartbeat_renews_the_lease(store, make, clock):
+    worker = make.worker(lease=30)
+
+    beat = store.heartbeat(worker, 45.0, running=2, completed=10, failed=1, now=clock.advance(20))
+
+    assert (beat.now, beat.worker.id) == (clock.now, worker)
+    assert (parse_timestamp(beat.worker.heartbeat_at), parse_timestamp(beat.worker.expires_at)) == (
+        clock.now,
+        clock.after(45),
+    )
+    assert (row(worker).running, row(worker).completed, row(worker).failed) == (2, 10, 1)
+
+
+def test_a_heartbeat_tells_the_databases_own_time(store, make):
+    worker = make.worker()
+    first, second = store.heartbeat(worker, 30.0), store.heartbeat(worker, 30.0)
+
+    assert first.now <= second.now
+    assert (parse_timestamp(second.worker.expires_at) - second.now).total_seconds() == pytest.approx(
+        30, abs=0.5
+    )
+
+
+def test_a_heartbeat_brings_paused_queues_and_its_own_cancel_requests(store, make, clock):
+    worker, other = make.worker(), make.worker()
+    assert store.heartbeat(worker, 30.0, now=clock.now)[2:] == (frozenset(), frozenset())
+
+    mine, mine_too, unasked = make.claimed(worker, count=3)
+    theirs = make.running(other)
+    waiting = make.one()
+    store.cancel([mine.id, mine_too.id, theirs.id, waiting.id], now=clock.now)
+    for queue, pause in [("mail", True), ("a, \"b\" 'c' é", True), ("open", False), ("reopened", True)]:
+        store.upsert_queue(queue, pause=pause, now=clock.now)
+    store.upsert_queue("reopened", pause=False, now=clock.now)
+
+    beat = store.heartbeat(worker, 30.0, now=clock.now)
+
+    assert beat.paused == {"mail", "a, \"b\" 'c' é"}
+    assert beat.cancelled == {mine.id, mine_too.id}
+    assert unasked.id not in beat.cancelled
+    assert store.heartbeat(other, 30.0, now=clock.now).cancelled == {theirs.id}
+
+
+def test_a_heartbeat_brings_an_operators_requests(store, make, clock):
+    worker = make.worker()
+    Worker.objects.filter(pk=worker).update(stop_requested_at=clock.now, quiet_requested_at=clock.now)
+
+    beat = store.heartbeat(worker, 30.0, now=clock.now)
+
+    assert parse_timestamp(beat.worker.stop_requested_at) == clock.now
+    assert parse_timestamp(beat.worker.quiet_requested_at) == clock.now
+
+
+@pytest.mark.parametrize(("seconds", "lost"), [(29, False), (30, False), (30.000001, True), (3600, True)])
+def test_a_lease_holds_until_its_very_end(store, make, clock, seconds, lost):
+    worker = make.worker(lease=30)
+    clock.advance(seconds)
+
+    given_up = store.lose_workers(now=clock.now)
+
+    assert [each.id for each in given_up] == ([worker] if lost else [])
+    assert [parse_timestamp(each.lost_at) for each in given_up] == ([clock.now] if lost else [])
+
+
+def test_a_heartbeat_in_time_keeps_the_worker(store, make, clock):
+    worker, silent = make.worker(lease=30), make.worker(lease=30)
+    store.heartbeat(worker, 30.0, now=clock.advance(20))
+
+    assert [each.id for each in store.lose_workers(now=clock.advance(20))] == [silent]
+
+
+def test_a_late_heartbeat_of_a_worker_that_nobody_gave_up_renews_its_lease(store, make, clock):
+    worker = make.worker(lease=30)
+
+    assert store.heartbeat(worker, 30.0, now=clock.advance(3600)) is not None
+    assert store.lose_workers(now=clock.now) == []
+
+
+def test_a_heartbeat_after_the_loss_finds_nothing_and_changes_nothing(store, make, clock):
+    worker = make.worker(lease=30)
+    store.lose_workers(now=clock.advance(31))
+    before = row(worker).__dict__
+
+    assert store.heartbeat(worker, 30.0, running=1, now=clock.advance(1)) is None
+    after = row(worker).__dict__
+    assert {**after, "_state": None} == {**before, "_state": None}
+
+
+def test_a_worker_is_lost_once(store, make, clock):
+    make.worker(lease=30)
+    assert len(store.lose_workers(now=clock.advance(31))) == 1
+
+    assert store.lose_workers(now=clock.advance(60)) == []
+
+
+def test_a_stopped_worker_has_no_heartbeat_and_is_not_lost(store, make, clock):
+    worker = make.worker(lease=30)
+
+    stopped = store.stop_worker(worker, now=clock.advance(1))
+
+    assert (stopped.id, parse_timestamp(stopped.stopped_at)) == (worker, clock.now)
+    assert store.stop_worker(worker, now=clock.advance(1)) is None
+    assert store.heartbeat(worker, 30.0, now=clock.now) is None
+    assert store.lose_workers(now=clock.advance(3600)) == []
+
+
+def test_a_worker_without_a_row(store, clock):
+    assert store.heartbeat(987_654_321, 30.0, now=clock.now) is None
+    assert store.stop_worker(987_654_321, now=clock.now) is None
+
+
+@pytest.mark.parametrize(("age", "gone"), [(0, True), (59.999999, True), (60, True), (60.000001, False)])
+def test_workers_are_forgotten_by_age_inclusive(store, make, clock, age, gone):
+    stopped, lost, alive = make.worker(), make.worker(lease=1), make.worker(lease=3600)
+    store.stop_worker(stopped, now=clock.advance(2))
+    store.lose_workers(now=clock.now)
+
+    forgotten = store.purge_workers(float(age), now=clock.advance(60))
+
+    assert {worker.id for worker in forgotten} == ({stopped, lost} if gone else set())
+    assert row(alive).lost_at is None
+
+
+def test_a_worker_whose_jobs_were_not_rescued_yet_is_kept(store, make, clock):
+    worker = make.worker()
+    make.running(worker)
+    store.stop_worker(worker, now=clock.now)
+    assert store.purge_workers(0.0, now=clock.now) == []
+
+    store.rescue(now=clock.now)
+    assert [each.id for each in store.purge_workers(0.0, now=clock.now)] == [worker]

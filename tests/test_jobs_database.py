@@ -1,0 +1,79 @@
+"""Which database holds the jobs: what the call says, the setting, the routers, the default."""
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connections
+
+from django_jobs import job
+from django_jobs.databases import jobs_database
+from django_jobs.models import Job
+
+
+@pytest.fixture(autouse=True)
+def _other_databases(monkeypatch):
+    """Aliases that can be named; nothing connects to them."""
+    for alias in ("other", "third"):
+        monkeypatch.setitem(connections.settings, alias, connections.settings["default"])
+
+
+class ToOther:
+    def db_for_write(self, model, **hints):
+        return "other" if model is Job else None
+
+
+class ToNowhere:
+    def db_for_write(self, model, **hints):
+        return "nowhere"
+
+
+class NoOpinion:
+    def db_for_read(self, model, **hints):
+        return "third"
+
+
+def test_is_the_default_one():
+    assert jobs_database() == "default"
+
+
+def test_is_the_one_of_the_setting(settings):
+    settings.DJANGO_JOBS = {"DATABASE": "other"}
+
+    assert jobs_database() == "other"
+
+
+def test_is_the_one_that_a_router_gives_for_writing_jobs(settings):
+    settings.DATABASE_ROUTERS = [ToOther()]
+
+    assert jobs_database() == "other"
+
+
+def test_is_the_default_one_where_no_router_has_a_say(settings):
+    settings.DATABASE_ROUTERS = [NoOpinion()]
+
+    assert jobs_database() == "default"
+
+
+def test_the_setting_goes_before_the_router_and_the_call_before_both(settings):
+    settings.DATABASE_ROUTERS = [ToOther()]
+    settings.DJANGO_JOBS = {"DATABASE": "third"}
+
+    assert jobs_database() == "third"
+    assert jobs_database("default") == "default"
+
+
+@pytest.mark.parametrize("routers", [[], [ToNowhere()]])
+def test_that_does_not_exist(settings, routers):
+    settings.DATABASE_ROUTERS = routers
+
+    with pytest.raises(ImproperlyConfigured) as refusal:
+        jobs_database(None if routers else "nowhere")
+    assert (
+        str(refusal.value) == "There is no database 'nowhere' in DATABASES; there are: default, other, third."
+    )
+
+
+def test_that_a_job_names():
+    definition = job(name="tests.other_database", using="other")(lambda: None)
+
+    assert definition.prepare().using == "other"
+    assert definition.using(using="third").prepare().using == "third"

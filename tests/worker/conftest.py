@@ -1,0 +1,62 @@
+"""Fixtures of the worker's tests: parts that end with the test, and job functions that are forgotten with it."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from django_jobs import JobDefinition, job, registry
+from django_jobs.store import Store, own_store
+from tests.worker.fakes import TIMEOUT
+
+
+@pytest.fixture
+def started() -> Iterator[Callable[[Any], Any]]:
+    """Start a part, which is stopped when the test ends."""
+    parts: list[Any] = []
+
+    def start(part: Any) -> Any:
+        parts.append(part)
+        part.start()
+        return part
+
+    yield start
+    for part in reversed(parts):
+        part.stop()
+    for part in reversed(parts):
+        assert part.join(TIMEOUT), f"the {part.name} did not end"
+
+
+@pytest.fixture
+def define() -> Iterator[Callable[..., JobDefinition[Any, Any]]]:
+    """Make a function a job, until the test ends."""
+    defined: list[JobDefinition[Any, Any]] = []
+
+    def make(function: Callable[..., Any], **options: Any) -> JobDefinition[Any, Any]:
+        options.setdefault("name", f"tests.{len(defined)}.{getattr(function, '__name__', 'job')}")
+        defined.append(job(**options)(function))
+        return defined[-1]
+
+    yield make
+    for definition in defined:
+        registry.remove(definition)
+
+
+@pytest.fixture
+def open_store(transactional_db: None) -> Iterator[Callable[..., Store]]:
+    """Open a real store on a connection of its own; it is closed when the test ends."""
+    opened: list[Store] = []
+
+    def open_one(*args: Any, **options: Any) -> Store:
+        opened.append(own_store("default", *args, **options))
+        return opened[-1]
+
+    yield open_one
+    for one in opened:
+        one.close()
+
+
+@pytest.fixture
+def store(open_store: Callable[..., Store]) -> Store:
+    """A real store, for the test's own use."""
+    return open_store()

@@ -1,0 +1,1 @@
+"""Jobs that tests run in real worker processes."""

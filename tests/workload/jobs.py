@@ -1,0 +1,39 @@
+import os
+import signal
+import threading
+
+from django_jobs import JobContext, job
+from tests.workload.models import Effect
+
+
+@job
+def nothing(number: int = 0) -> None:
+    pass
+
+
+@job(takes_context=True, backoff=0)
+def leave_effect(context: JobContext) -> None:
+    """Real work on the database, in a statement of its own."""
+    assert context.job is not None
+    Effect.objects.create(job_id=context.job.id, claims=context.job.claims, pid=os.getpid())
+
+
+@job(takes_context=True)
+def wait_until_told(context: JobContext, seconds: float = 60.0, heed: bool = True) -> str:
+    """Run for long; with ``heed``, end when the worker says so."""
+    end = threading.Event()
+    for _ in range(int(seconds / 0.02)):
+        if heed and context.should_stop():
+            return "told to stop"
+        end.wait(0.02)
+    return "not told"
+
+
+@job(max_attempts=2, backoff=0)
+def fail(message: str) -> None:
+    raise ValueError(message)
+
+
+@job(backoff=0)
+def kill_process() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
