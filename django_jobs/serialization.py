@@ -79,14 +79,15 @@ def encode_storable(value: Any, what: str) -> str:
 
 def encode_plain(value: Any) -> str | None:
     """The usual case of :func:`encode_storable`, quickly; None when the value needs a closer look."""
-    if not _plain(value):
+    # A list of scalars, the most usual of all, needs no call of its own.
+    if not (type(value) is list and _SCALARS.issuperset(map(type, value))) and not _plain(value):
         return None
     try:
         text = encode(value)
     except (ValueError, RecursionError):  # NaN, infinity, an integer of over 4,300 digits
         return None
     # The text is looked at once as a whole, rather than each string in it.
-    return text if "\\u0000" not in text and _is_text(text) else None
+    return text if "\\u0000" not in text and (text.isascii() or _is_text(text)) else None
 
 
 def _plain(value: Any, depth: int = 0) -> bool:
@@ -108,8 +109,6 @@ def _plain(value: Any, depth: int = 0) -> bool:
 
 
 def _is_text(value: str) -> bool:
-    if value.isascii():
-        return True
     try:
         value.encode()
     except UnicodeEncodeError:

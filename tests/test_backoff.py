@@ -207,6 +207,7 @@ class TestBrokenPolicies:
     )
     def test_the_default_is_used_and_the_log_says_so(self, backoff, caplog, monkeypatch):
         monkeypatch.setattr(logging.getLogger("django_jobs"), "propagate", True)
+        caplog.set_level(logging.INFO, "django_jobs")
 
         delay = after(backoff, 3, KeyError("x"), Failed())
 

@@ -48,7 +48,7 @@ class DjangoSession(Session):
 
                 read_as_text(cursor.cursor)
                 cursor.execute(statement.pyformat, parameters)
-                return cursor.fetchall()
+                return cursor.fetchall()  # type: ignore[no-any-return]
             from django_jobs.store.sqlite import rows_of
 
             cursor.execute(statement.pyformat, parameters)

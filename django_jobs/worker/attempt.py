@@ -16,8 +16,8 @@ from django_jobs import conf
 from django_jobs.backoff import delay_after
 from django_jobs.context import JobContext, running
 from django_jobs.definitions import JobDefinition, Registry
-from django_jobs.exceptions import Cancel, Control, Fail, Retry, Snooze
-from django_jobs.serialization import NotStorable, decode, encode_storable
+from django_jobs.exceptions import Cancel, Control, Fail, Retry, Snooze, seconds as checked
+from django_jobs.serialization import NotStorable, decode, encode_storable, parse_timestamp
 from django_jobs.store.base import CANCELLED, COMPLETED, FAILED, RETRY, SNOOZED
 from django_jobs.store.rows import ARGS, ATTEMPT, CLAIMS, ERRORS, ID, KWARGS, NAME, JobRow, Outcome
 from django_jobs.worker import middleware
@@ -84,7 +84,7 @@ class Runner:
         seconds = perf_counter() - started
         if result is None:
             return Attempted(Outcome(values[ID], values[CLAIMS], COMPLETED), job, seconds)
-        if isinstance(result, Control):
+        if issubclass(type(result), Control):  # isinstance() would ask a lazy object what it stands for
             return self._controlled(job, definition, result, seconds)
         return self._completed(job, definition, result, seconds)
 
@@ -116,20 +116,24 @@ class Runner:
                     f"the result is {size:,} bytes as JSON, over the limit of {conf.get('MAX_RESULT_BYTES'):,}; store "
                     f"the data and return its key, or raise DJANGO_JOBS['MAX_RESULT_BYTES']"
                 )
-        except Exception as error:  # NotStorable, or what a strange object raises when it is looked at
+        except BaseException as error:  # NotStorable, or what a strange object raises when it is looked at
             return self._failed(job, definition, error, seconds, "django_jobs.ResultNotStorable")
         return Attempted(Outcome(job.id, job.claims, COMPLETED, result=text), job, seconds)
 
     def _controlled(
         self, job: JobRow, definition: JobDefinition[Any, Any], word: Control, seconds: float
     ) -> Attempted:
-        if isinstance(word, Snooze):
-            return Attempted(Outcome(job.id, job.claims, SNOOZED, max(word.delay, 0.0)), job, seconds)
-        if isinstance(word, Retry):
-            delay = word.delay
+        if isinstance(word, Snooze | Retry):
+            try:
+                # Checked when it was made; it may have been set since.
+                delay = None if isinstance(word, Retry) and word.delay is None else max(checked(word.delay), 0.0)
+            except Exception as error:
+                return self._failed(job, definition, error, seconds)
+            if isinstance(word, Snooze):
+                return Attempted(Outcome(job.id, job.claims, SNOOZED, delay), job, seconds)
             if delay is None:
                 delay = delay_after(definition.backoff, job.attempt, word.__cause__ or word, job)
-            return self._recorded(job, word, seconds, RETRY, max(delay, 0.0))
+            return self._recorded(job, word, seconds, RETRY, delay)
         return self._recorded(job, word, seconds, CANCELLED if isinstance(word, Cancel) else FAILED)
 
     def _failed(
@@ -140,7 +144,8 @@ class Runner:
         seconds: float,
         name: str | None = None,
     ) -> Attempted:
-        if isinstance(error, definition.give_up_on):
+        # As an except clause compares: no class is asked for its opinion.
+        if definition.give_up_on and not set(definition.give_up_on).isdisjoint(type(error).__mro__):
             return self._recorded(job, error, seconds, FAILED, name=name)
         delay = delay_after(definition.backoff, job.values[ATTEMPT], error, job)
         return self._recorded(job, error, seconds, RETRY, delay, name)
@@ -198,8 +203,13 @@ async def _acall_job(context: JobContext) -> Any:
 def broken(job: JobRow, error: BaseException) -> Attempted:
     """The outcome where the worker itself is at fault: the job is tried again, and nothing waits for it."""
     name = "django_jobs.WorkerError"
-    message = f"The worker failed at this job: {class_name(error)}: {message_of(error)}"
-    errors = with_error(job, name, message, traceback_of(error))
+    message = "The worker failed at this job."
+    errors = None
+    try:
+        message = f"The worker failed at this job: {class_name(error)}: {message_of(error)}"
+        errors = with_error(job, name, message, traceback_of(error))
+    except BaseException:
+        logger.exception("What the worker failed at, at job %s, could not be recorded", job.id)
     return Attempted(Outcome(job.id, job.claims, RETRY, UNREGISTERED_DELAY, name, errors), job, 0.0, message)
 
 
@@ -207,6 +217,6 @@ def _unregistered_since(job: JobRow) -> dt.datetime | None:
     """When the job's name was first found to be unregistered, if it was the last time it was looked at."""
     try:
         last = job.errors[-1]
-        return dt.datetime.fromisoformat(last["at"]) if last["class"] == UNREGISTERED else None
+        return parse_timestamp(str(last["at"])) if last["class"] == UNREGISTERED else None
     except (IndexError, KeyError, TypeError, ValueError):
         return None

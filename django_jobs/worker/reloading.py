@@ -13,6 +13,8 @@ import subprocess
 import sys
 import time
 
+from django_jobs.worker.lifeline import Lifeline
+
 # How long the old worker may take to stop before the new one starts. Its jobs are handed back when it is stopped.
 PATIENCE_SECONDS = 10.0
 
@@ -22,16 +24,21 @@ def supervise(arguments: list[str]) -> None:
 
     :param arguments: this process's ``sys.argv``, with ``--reload`` in it.
     """
+    lifeline = Lifeline()
     environment = {key: value for key, value in os.environ.items() if key != "RUN_MAIN"}
     command = [sys.executable, *[argument for argument in arguments if argument != "--reload"]]
-    child = subprocess.Popen(command, env=environment)
+    child = subprocess.Popen(
+        command, env={**environment, **lifeline.environment()}, pass_fds=[lifeline.child_end]
+    )
     atexit.register(stop, child)
     code = child.wait()
-    if code and code != -signal.SIGTERM:
+    if code:
         # Broken code: wait for the change that mends it, rather than fail in a circle.
         print(f"The worker ended with exit code {code}; it starts again when the code changes.", flush=True)  # noqa: T201
         while True:
             time.sleep(3600)
+    # It was told to stop, by a signal or in the admin: then so is the reloader.
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def stop(child: subprocess.Popen[bytes]) -> None:

@@ -11,11 +11,14 @@ from django.db import connection, connections
 
 from django_jobs.models import Job
 from django_jobs.store import Store
-from django_jobs.store.rows import JOB_COLUMNS, JobRow, NewJob
+from django_jobs.store.base import CANCELLED, COMPLETED, FAILED, RELEASED, RETRY, SNOOZED
+from django_jobs.store.rows import JOB_COLUMNS, JobRow, NewJob, Outcome
 from django_jobs.store.sessions import Session
 from django_jobs.store.statements import Statement
 
 TIMEOUT = 60
+
+KINDS = [COMPLETED, RETRY, FAILED, SNOOZED, CANCELLED, RELEASED]
 
 
 class Clock:
@@ -72,6 +75,11 @@ class Builder:
     def again(self, job: JobRow) -> JobRow:
         """The job as it now is."""
         return self.store.get([job.id])[0]
+
+
+def outcome(job: JobRow, kind: str = COMPLETED, **more: Any) -> Outcome:
+    """How the claim of ``job`` ended."""
+    return Outcome(job.id, job.claims, kind, **more)
 
 
 def columns(job: JobRow) -> dict[str, Any]:

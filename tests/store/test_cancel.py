@@ -3,8 +3,7 @@
 import pytest
 
 from django_jobs.store.base import CANCELLED, COMPLETED, FAILED, RELEASED, RETRY, SNOOZED
-from django_jobs.store.rows import Outcome
-from tests.store.builders import update
+from tests.store.builders import outcome, update
 
 
 @pytest.mark.parametrize("state", ["pending", "scheduled", "available"])
@@ -90,7 +89,7 @@ def test_what_a_finish_stores_after_a_request(store, make, clock, kind, state, a
     update([job.id], unique_key="key", holds_key=True)
     store.cancel([job.id], now=clock.advance(1))
 
-    (ended,) = store.finish([Outcome(job.id, job.claims, kind, delay=delay)], now=clock.advance(1))
+    (ended,) = store.finish([outcome(job, kind, delay=delay)], now=clock.advance(1))
 
     stored = make.again(job)
     assert (ended.state, ended.stored, stored.state, stored.attempt) == (state, True, state, attempt)
@@ -126,7 +125,7 @@ def test_a_rescue_after_a_request_cancels(store, make, clock, max_attempts):
 
 def test_a_request_after_the_completion_was_stored_changes_nothing(store, make, clock):
     job = make.running(make.worker())
-    store.finish([Outcome(job.id, job.claims, COMPLETED)], now=clock.now)
+    store.finish([outcome(job)], now=clock.now)
     before = make.again(job)
 
     assert store.cancel([job.id], now=clock.advance(1)) == [before]
@@ -134,7 +133,7 @@ def test_a_request_after_the_completion_was_stored_changes_nothing(store, make, 
 
 def test_a_request_between_two_attempts_cancels_at_once(store, make, clock):
     job = make.running(make.worker())
-    store.finish([Outcome(job.id, job.claims, RETRY, delay=60.0)], now=clock.now)
+    store.finish([outcome(job, RETRY, delay=60.0)], now=clock.now)
 
     (cancelled,) = store.cancel([job.id], now=clock.now)
 

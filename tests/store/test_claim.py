@@ -62,7 +62,8 @@ def test_only_available_jobs_are_claimed(store, make, clock, state):
 def test_the_order_is_priority_then_time_then_id(store, make, clock):
     worker = make.worker()
     for name, priority, seconds in [
-        ("e", 0, -1), ("f", 0, -1), ("d", 0, -5), ("a", 100, 0), ("b", 5, -2), ("c", 5, -1), ("h", -100, -9), ("g", 0, 0),
+        ("e", 0, -1), ("f", 0, -1), ("d", 0, -5), ("a", 100, 0),
+        ("b", 5, -2), ("c", 5, -1), ("h", -100, -9), ("g", 0, 0),
     ]:  # fmt: skip
         make.one(name=name, priority=priority, run_after=clock.after(seconds))
 

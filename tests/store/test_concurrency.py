@@ -6,8 +6,8 @@ from collections import Counter
 from functools import partial
 
 from django_jobs.store.base import COMPLETED, RELEASED, RETRY, SNOOZED
-from django_jobs.store.rows import NewJob, Outcome
-from tests.store.builders import in_threads
+from django_jobs.store.rows import NewJob
+from tests.store.builders import in_threads, outcome
 
 WORKERS = 6
 
@@ -21,7 +21,7 @@ def test_every_job_runs_exactly_once(open_store, make, clock):
         ran = []
         while jobs := store.claim(worker, "default", limit, now=clock.now):
             assert len(jobs) <= limit
-            ended = store.finish([Outcome(job.id, job.claims, COMPLETED) for job in jobs], now=clock.now)
+            ended = store.finish([outcome(job) for job in jobs], now=clock.now)
             assert {(each.id, each.state, each.stored) for each in ended} == {
                 (job.id, "completed", True) for job in jobs
             }
@@ -67,8 +67,8 @@ def test_a_claim_has_one_outcome_whoever_writes_at_once(open_store, make, clock)
     worker = make.worker()
     for _ in range(10):
         jobs = make.claimed(worker, count=100)
-        completed = [Outcome(job.id, job.claims, COMPLETED) for job in jobs]
-        failed = [Outcome(job.id, job.claims, RETRY, delay=60.0) for job in reversed(jobs)]
+        completed = [outcome(job) for job in jobs]
+        failed = [outcome(job, RETRY, delay=60.0) for job in reversed(jobs)]
 
         first, second, rescued, released = in_threads(
             partial(stores[0].finish, completed, now=clock.now),
@@ -99,25 +99,25 @@ def test_a_storm_of_writes_keeps_every_promise(open_store, make, clock):
 
     def claim_and_finish(store, worker, seed):
         rng = random.Random(seed)
-        for _ in range(40):
+        for _ in range(80):
             jobs = store.claim(worker, "default", 60, now=clock.now)
             for job in jobs:
                 assert holders.setdefault((job.id, job.claims), worker) == worker
             rng.shuffle(jobs)
             kept = jobs[:10]
             kinds = [COMPLETED, RETRY, SNOOZED, RELEASED]
-            store.finish([Outcome(job.id, job.claims, rng.choice(kinds)) for job in jobs[10:]], now=clock.now)
+            store.finish([outcome(job, rng.choice(kinds)) for job in jobs[10:]], now=clock.now)
             store.release(kept, now=clock.now)
 
     def operate(store, seed):
         rng = random.Random(seed)
-        for _ in range(40):
+        for _ in range(80):
             rng.shuffle(ids_of_mine := list(ids))
             store.cancel(ids_of_mine[:100], now=clock.now)
             store.retry(ids_of_mine, now=clock.now)
 
     def maintain(store):
-        for _ in range(40):
+        for _ in range(80):
             for worker in workers:
                 store.rescue(worker_id=worker, spread=0.0, now=clock.now)
             store.promote(now=clock.now)

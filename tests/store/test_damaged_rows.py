@@ -6,9 +6,7 @@ import pytest
 from django.db import connection
 
 from django_jobs.serialization import Undecodable
-from django_jobs.store.base import COMPLETED
-from django_jobs.store.rows import Outcome
-from tests.store.builders import write
+from tests.store.builders import outcome, write
 
 JSON_COLUMNS = ["args", "kwargs", "tags", "errors", "result", "metadata"]
 
@@ -29,7 +27,7 @@ def claim_with_neighbours(store, make, clock, damage):
     claimed = store.claim(worker, "default", 10, now=clock.now)
 
     assert {job.id for job in claimed} == {job.id for job in jobs}
-    outcomes = [Outcome(job.id, job.claims, COMPLETED) for job in claimed]
+    outcomes = [outcome(job) for job in claimed]
     ended = store.finish(outcomes, now=clock.now, whole_rows=True)
     assert [each.stored for each in ended] == [True] * 5
     return next(job for job in claimed if job.id == jobs[2].id)

@@ -9,7 +9,8 @@ from django.db import connection, transaction
 
 from django_jobs.store import django_store
 from django_jobs.store.base import CANCELLED, COMPLETED, RELEASED, RETRY, SNOOZED
-from django_jobs.store.rows import NewJob, Outcome
+from django_jobs.store.rows import NewJob
+from tests.store.builders import outcome
 
 pytestmark = pytest.mark.postgresql
 
@@ -103,7 +104,7 @@ def test_finishing(store, make, clock, hints, kind, delay, expected):
     jobs = make.claimed(make.worker(), count=3, queue_name="mail")
     hints()
 
-    store.finish([Outcome(job.id, job.claims, kind, delay=delay) for job in jobs], now=clock.now)
+    store.finish([outcome(job, kind, delay=delay) for job in jobs], now=clock.now)
 
     assert hints() == expected
 
@@ -113,7 +114,7 @@ def test_a_finish_that_stores_nothing_sends_nothing(store, make, clock, hints):
     store.release([job], now=clock.now)
     hints()
 
-    store.finish([Outcome(job.id, job.claims, RETRY, delay=0.0)], now=clock.now)
+    store.finish([outcome(job, RETRY, delay=0.0)], now=clock.now)
 
     assert hints() == []
 
@@ -200,7 +201,7 @@ def test_a_store_told_not_to_notify_sends_nothing(open_store, make, clock, hints
     django_store("default", notify=False).insert(new, now=clock.now)
     quiet.insert_many([new._replace(delay=1.0), new], now=clock.now)
     first, second = quiet.claim(worker, "mail", 2, now=clock.now)
-    quiet.finish([Outcome(first.id, first.claims, RETRY, delay=0.0)], now=clock.now)
+    quiet.finish([outcome(first, RETRY, delay=0.0)], now=clock.now)
     quiet.cancel([second.id], now=clock.now)
     quiet.release([second], now=clock.now)
     quiet.retry([dead.id], now=clock.now)

@@ -65,7 +65,8 @@ def stale(transactional_db):
 def fill(cursor: Any, count: int, **columns: str) -> None:
     values = {
         "name": "tests.job", "queue_name": "default", "args": "[]", "kwargs": "{}", "priority": "0", "attempt": "0",
-        "max_attempts": "5", "claims": "1", "run_after": "now()", "created_at": "now()", "holds_key": "false", **columns,
+        "max_attempts": "5", "claims": "1", "run_after": "now()", "created_at": "now()", "holds_key": "false",
+        **columns,
     }  # fmt: skip
     quoted = [value if "now()" in value or value == "false" else f"'{value}'" for value in values.values()]
     cursor.execute(
@@ -76,8 +77,7 @@ def fill(cursor: Any, count: int, **columns: str) -> None:
 @pytest.fixture(params=[1, 2000], ids=["one job", "many jobs"])
 def statements(request, stale, shared, make):
     """The statement and the parameters of each operation; those by id are about that many jobs."""
-    recorder = Recorder(shared.session)
-    shared.session = recorder
+    recorder = shared.session = Recorder(shared.session)
     found = {}
     for name, operation in operations(make, request.param).items():
         recorder.seen.clear()

@@ -68,16 +68,14 @@ TABLE = re.compile(r"(SEARCH|SCAN) (django_jobs_\w+|job|live|worker)\b")
 @pytest.fixture
 def plans(store, make):
     """The plan of each operation, its lines in order."""
-    recorder = Recorder(store.session)
-    store.session = recorder
+    connection = store.session.connection
+    recorder = store.session = Recorder(store.session)
     found = {}
     for name, operation in operations(make).items():
         recorder.seen.clear()
         operation(store)
         statement, parameters = recorder.seen[0]
-        rows = recorder.session.connection.execute(
-            f"EXPLAIN QUERY PLAN {statement.named}", parameters
-        ).fetchall()
+        rows = connection.execute(f"EXPLAIN QUERY PLAN {statement.named}", parameters).fetchall()
         found[name] = [row[3].replace("COVERING ", "") for row in rows]
     return found
 

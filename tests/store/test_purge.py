@@ -3,9 +3,7 @@
 import pytest
 
 from django_jobs.models import Job
-from django_jobs.store.base import COMPLETED
-from django_jobs.store.rows import Outcome
-from tests.store.builders import update
+from tests.store.builders import outcome, update
 
 
 def ids(jobs):
@@ -22,7 +20,7 @@ def test_age_zero_includes_what_ended_this_very_moment(store, make, clock, state
 
 def test_age_zero_includes_what_this_moments_finish_stored(store, make, clock):
     job = make.running(make.worker())
-    store.finish([Outcome(job.id, job.claims, COMPLETED)], now=clock.now)
+    store.finish([outcome(job)], now=clock.now)
 
     assert store.purge("completed", 0.0, now=clock.now) == [job.id]
 

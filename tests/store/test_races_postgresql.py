@@ -6,8 +6,8 @@ import pytest
 from django.db import connection, transaction
 
 from django_jobs.store.base import COMPLETED, RELEASED, RETRY, SNOOZED
-from django_jobs.store.rows import NewJob, Outcome
-from tests.store.builders import TIMEOUT, update, wait_until
+from django_jobs.store.rows import NewJob
+from tests.store.builders import TIMEOUT, outcome, update, wait_until
 
 pytestmark = pytest.mark.postgresql
 
@@ -39,7 +39,7 @@ def meet(first, second):
 
 
 def finish(store, job, kind, **more):
-    return lambda: store.finish([Outcome(job.id, job.claims, kind, **more)], now=job.attempted_at)[0]
+    return lambda: store.finish([outcome(job, kind, **more)], now=job.attempted_at)[0]
 
 
 @pytest.mark.parametrize(

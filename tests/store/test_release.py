@@ -6,8 +6,7 @@ import pytest
 
 from django_jobs.models import Job
 from django_jobs.store.base import RETRY
-from django_jobs.store.rows import Outcome
-from tests.store.builders import columns, error, update
+from tests.store.builders import columns, error, outcome, update
 
 
 def without(job, *names):
@@ -44,7 +43,7 @@ def test_the_time_of_the_attempt_before_comes_back(store, make, clock):
     job = make.running(worker)
     started = job.attempted_at
     failed = json.dumps([error(1, attempted_at=started.isoformat())])
-    store.finish([Outcome(job.id, job.claims, RETRY, delay=0.0, errors=failed)], now=clock.advance(1))
+    store.finish([outcome(job, RETRY, delay=0.0, errors=failed)], now=clock.advance(1))
     before = make.again(job)
     (job,) = store.claim(worker, "default", 1, now=clock.advance(60))
 

@@ -5,9 +5,8 @@ import datetime as dt
 import pytest
 
 from django_jobs.models import Worker
-from django_jobs.store.base import COMPLETED, WORKER_LOST
-from django_jobs.store.rows import Outcome
-from tests.store.builders import update
+from django_jobs.store.base import WORKER_LOST
+from tests.store.builders import outcome, update
 
 
 def ids(jobs):
@@ -90,7 +89,7 @@ def test_one_worker_can_be_rescued_at_once_while_its_lease_holds(store, make, cl
 def test_a_job_that_completed_before_the_rescue_is_let_be(store, make, clock):
     worker = make.worker(lease=30)
     done, lost = make.claimed(worker, count=2)
-    store.finish([Outcome(done.id, done.claims, COMPLETED)], now=clock.advance(31))
+    store.finish([outcome(done)], now=clock.advance(31))
     store.lose_workers(now=clock.now)
     before = make.again(done)
 

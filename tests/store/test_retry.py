@@ -2,9 +2,8 @@
 
 import pytest
 
-from django_jobs.store.base import COMPLETED, RETRY
-from django_jobs.store.rows import Outcome
-from tests.store.builders import errors, update, write
+from django_jobs.store.base import RETRY
+from tests.store.builders import errors, outcome, update, write
 
 
 def retried(answers):
@@ -31,14 +30,14 @@ def test_a_finished_job_is_available_again_with_no_attempt_spent(store, make, cl
 def test_the_job_then_runs_under_a_claim_of_its_own(store, make, clock):
     worker = make.worker()
     old = make.running(worker, max_attempts=1)
-    store.finish([Outcome(old.id, old.claims, RETRY)], now=clock.now)
+    store.finish([outcome(old, RETRY)], now=clock.now)
     store.retry([old.id], now=clock.now)
 
     (new,) = store.claim(worker, "default", 1, now=clock.now)
 
     assert (new.attempt, new.claims) == (1, 2)
-    assert not store.finish([Outcome(old.id, old.claims, COMPLETED)], now=clock.now)[0].stored
-    assert store.finish([Outcome(new.id, new.claims, COMPLETED)], now=clock.now)[0].stored
+    assert not store.finish([outcome(old)], now=clock.now)[0].stored
+    assert store.finish([outcome(new)], now=clock.now)[0].stored
 
 
 @pytest.mark.parametrize("state", ["pending", "scheduled", "available", "running"])

@@ -7,9 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 import django_jobs
-from django_jobs.store.base import COMPLETED
-from django_jobs.store.rows import Outcome
-from tests.store.builders import Recorder
+from tests.store.builders import Recorder, outcome
 from tests.store.operations import expected_statement, operations
 
 SQL = Path(django_jobs.__file__).parent / "sql"
@@ -24,8 +22,7 @@ def test_both_databases_have_the_same_statements():
 
 
 def test_every_operation_is_one_statement(store, make):
-    recorder = Recorder(store.session)
-    store.session = recorder
+    recorder = store.session = Recorder(store.session)
     for name, operation in operations(make).items():
         recorder.seen.clear()
         before = recorder.session.statements
@@ -53,7 +50,7 @@ def test_a_finish_reads_lost_claims_once_however_many(store, make, clock):
     store.release(jobs[:10], now=clock.now)
     before = store.session.statements
 
-    store.finish([Outcome(job.id, job.claims, COMPLETED) for job in jobs], now=clock.now)
+    store.finish([outcome(job) for job in jobs], now=clock.now)
 
     assert store.session.statements - before == 2
 
@@ -77,7 +74,7 @@ def test_the_number_of_jobs_does_not_change_the_number_of_statements(store, make
     store.release(jobs, now=clock.now)
     jobs = store.claim(worker, "default", count, now=clock.now)
     store.cancel([job.id for job in jobs], now=clock.now)
-    store.finish([Outcome(job.id, job.claims, "retry", delay=1.0) for job in jobs], now=clock.now)
+    store.finish([outcome(job, "retry", delay=1.0) for job in jobs], now=clock.now)
     store.retry([job.id for job in jobs], now=clock.now)
 
     assert store.session.statements - before == 7

@@ -19,6 +19,7 @@ from django.utils import autoreload
 
 from django_jobs.databases import jobs_database
 from django_jobs.worker import Worker, WorkerOptions, parse_pools, pools_from_settings
+from django_jobs.worker.lifeline import watch_parent
 from django_jobs.worker.reloading import supervise
 
 LEVELS = {0: logging.WARNING, 1: logging.INFO, 2: logging.INFO, 3: logging.DEBUG}
@@ -102,6 +103,7 @@ class Command(BaseCommand):
         except (ValueError, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error
         self.introduce(worker)
+        watch_parent(worker.stop)
         with signals(worker, self.say):
             try:
                 worker.run()
