@@ -79,6 +79,9 @@ class Job(models.Model):
     errors = ExactJSONField(_("errors"), null=True, blank=True)
     result = ExactJSONField(_("result"), null=True, blank=True)
     metadata = ExactJSONField(_("metadata"), null=True, blank=True)
+    timeout = models.FloatField(_("timeout in seconds"), null=True, blank=True)
+    # A completed job holds its key until then: once in a period, whatever becomes of the job.
+    key_until = TimestampField(_("holds its key until"), null=True, blank=True)
 
     class Meta:
         verbose_name = _("job")
@@ -154,6 +157,32 @@ class Queue(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class Schedule(models.Model):
+    """A periodic job, as the code declares it, and the ledger of its ticks, which does not depend on finished jobs."""
+
+    key = models.CharField(_("key"), max_length=limits.KEY_LENGTH, unique=True)
+    name = models.CharField(_("job name"), max_length=limits.NAME_LENGTH)
+    expression = models.CharField(_("expression"), max_length=200)
+    timezone = models.CharField(_("time zone"), max_length=64, default="UTC")
+    missed = models.CharField(_("missed ticks"), max_length=10, default="latest")
+    last_tick = TimestampField(_("last tick"), null=True, blank=True)
+    next_tick = TimestampField(_("next tick"), null=True, blank=True)
+    last_job_id = models.BigIntegerField(_("last job"), null=True, blank=True)
+    last_error = models.TextField(_("last error"), default="", blank=True)
+    paused_at = TimestampField(_("paused at"), null=True, blank=True)
+    # Set when no code declares it any more: it is kept, and does not run.
+    removed_at = TimestampField(_("removed at"), null=True, blank=True)
+    created_at = TimestampField(_("created at"))
+    updated_at = TimestampField(_("updated at"))
+
+    class Meta:
+        verbose_name = _("schedule")
+        verbose_name_plural = _("schedules")
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.expression}"
 
 
 class Leadership(models.Model):

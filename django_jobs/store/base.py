@@ -386,7 +386,10 @@ def started_before(job: JobRow) -> str | None:
     return moment.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
 
 
-_NOTHING_YET = (None, None, None, None, None, False, None, None, None, None, None)
+# attempted_at, finalized_at, cancel_requested_at, worker_id
+_NO_CLAIM_YET = (None, None, None, None)
+# error_class, errors, result, metadata
+_NO_OUTCOME_YET = (None, None, None, None)
 
 
 def inserted_row(row: tuple[Any, ...], job: NewJob) -> JobRow:
@@ -395,9 +398,12 @@ def inserted_row(row: tuple[Any, ...], job: NewJob) -> JobRow:
     later = (job.delay is not None and job.delay > 0) or (
         job.run_after is not None and parse_timestamp(run_after) > parse_timestamp(created_at)  # type: ignore[operator]
     )
-    state = "scheduled" if later else "available"
+    state = "pending" if job.pending else "scheduled" if later else "available"
+    key = job.unique_key
     known = (id_, job.name, job.queue_name, job.args, job.kwargs, job.priority, state, 0, job.max_attempts, 0)
-    return JobRow((*known, run_after, created_at, *_NOTHING_YET))
+    times = (run_after, created_at)
+    keys = (key, key is not None, job.tags)
+    return JobRow((*known, *times, *_NO_CLAIM_YET, *keys, *_NO_OUTCOME_YET, job.timeout, job.key_until))
 
 
 def by_claim(jobs: Sequence[JobRow]) -> list[JobRow]:

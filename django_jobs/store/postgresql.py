@@ -156,6 +156,9 @@ class PostgreSQLStore(Store):
             kwargs=new.kwargs,
             run_after=self._time(new.run_after),
             delay=new.delay,
+            pending=new.pending,
+            timeout=new.timeout,
+            tags=new.tags,
         )
         return JobRow(rows[0][:_WIDTH])
 
@@ -163,8 +166,8 @@ class PostgreSQLStore(Store):
         if not new:
             return []
         shapes: dict[tuple[Any, ...], int] = {}
-        numbers = [shapes.setdefault(job[:6], len(shapes) + 1) for job in new]
-        names, queues, priorities, attempts, times, delays = zip(*shapes, strict=True)
+        numbers = [shapes.setdefault(job.shape, len(shapes) + 1) for job in new]
+        names, queues, priorities, attempts, times, delays, pending, timeouts, tags = zip(*shapes, strict=True)
         rows = self._run(
             "insert_many",
             now,
@@ -174,6 +177,9 @@ class PostgreSQLStore(Store):
             max_attempts=array_literal(attempts),
             run_after=text_array_literal([self._time(time) for time in times]),
             delays=array_literal(delays),
+            pending=array_literal(pending),
+            timeouts=array_literal(timeouts),
+            tags=text_array_literal(tags),
             hints=text_array_literal(self._hints(shapes)),
             args=text_array_literal([job.args for job in new]),
             kwargs="{}" if all(job.kwargs == "{}" for job in new) else text_array_literal([job.kwargs for job in new]),
@@ -186,7 +192,9 @@ class PostgreSQLStore(Store):
         if not self.notify:
             return set()
         hints = set()
-        for _, queue, _, _, run_after, delay in shapes:
+        for _, queue, _, _, run_after, delay, pending, *_ in shapes:
+            if pending:
+                continue
             # Whether a given moment has come, only the database's clock knows: both who waits for jobs and who waits
             # for time are told.
             if run_after is not None or delay is None or delay <= 0:

@@ -32,6 +32,8 @@ JOB_COLUMNS = (
     "errors",
     "result",
     "metadata",
+    "timeout",
+    "key_until",
 )
 COLUMN = {name: index for index, name in enumerate(JOB_COLUMNS)}
 (
@@ -58,6 +60,8 @@ COLUMN = {name: index for index, name in enumerate(JOB_COLUMNS)}
     ERRORS,
     RESULT,
     METADATA,
+    TIMEOUT,
+    KEY_UNTIL,
 ) = range(len(JOB_COLUMNS))
 
 
@@ -122,6 +126,8 @@ class JobRow:
     errors: list[dict[str, Any]] = _json(ERRORS, list)
     result: Any = _json(RESULT, lambda: None)
     metadata: dict[str, Any] = _json(METADATA, dict)
+    timeout: float | None = _plain(TIMEOUT)
+    key_until: dt.datetime | None = _moment(KEY_UNTIL)
 
     def __repr__(self) -> str:
         return f"<job {self.id} {self.name} {self.state}>"
@@ -134,7 +140,7 @@ class JobRow:
 
 
 class NewJob(NamedTuple):
-    """What is inserted. All of it has been checked; ``args`` and ``kwargs`` are encoded."""
+    """What is inserted. All of it has been checked; ``args``, ``kwargs`` and ``tags`` are encoded; times in seconds."""
 
     name: str
     queue_name: str = "default"
@@ -144,6 +150,16 @@ class NewJob(NamedTuple):
     delay: float | None = None
     args: str = "[]"
     kwargs: str = "{}"
+    pending: bool = False
+    timeout: float | None = None
+    tags: str | None = None
+    unique_key: str | None = None
+    key_until: dt.datetime | None = None
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The options, without what is each job's own: few jobs of one call differ in them."""
+        return (*self[:6], *self[8:11])
 
 
 class Outcome(NamedTuple):

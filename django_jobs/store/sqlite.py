@@ -22,6 +22,9 @@ _WIDTH = len(JOB_COLUMNS)
 WATCH_INTERVAL = 0.01
 
 
+# A NewJob that is not pending and has no timeout and no tags.
+_USUAL = (False, None, None)
+
 # Statements that take no write lock.
 _READS = frozenset({"get", "next_due", "stats", "waiting_queues"})
 
@@ -168,6 +171,9 @@ class SQLiteStore(Store):
             args=new.args,
             kwargs=new.kwargs,
             run_after=self._due(new.run_after, new.delay, now),
+            pending=new.pending,
+            timeout=new.timeout,
+            tags=new.tags,
         )
         return JobRow(rows[0])
 
@@ -183,8 +189,10 @@ class SQLiteStore(Store):
             now,
             rows=json.dumps(
                 [
-                    (name, queue, priority, attempts, due[run_after, delay], args, kwargs)
-                    for name, queue, priority, attempts, run_after, delay, args, kwargs in new
+                    (job[0], job[1], job[2], job[3], due[job[4], job[5]], job[6], job[7])
+                    if job[8:11] == _USUAL
+                    else (*job[:4], due[job[4], job[5]], *job[6:11])
+                    for job in new
                 ],
                 ensure_ascii=False,
             ),
