@@ -37,7 +37,9 @@ def own_store(alias: str, timeout: float | None = None, notify: bool | None = No
         return SQLiteStore(SQLiteSession(alias, timeout))
     from django_jobs.store.postgresql import PostgreSQLSession, PostgreSQLStore
 
-    return PostgreSQLStore(PostgreSQLSession(alias, timeout), conf.get("NOTIFY") if notify is None else notify)
+    return PostgreSQLStore(
+        PostgreSQLSession(alias, timeout), conf.get("NOTIFY") if notify is None else notify
+    )
 
 
 def _vendor(alias: str) -> str:

@@ -15,13 +15,13 @@ from typing import Any
 from django_jobs.serialization import decode, parse_timestamp
 from django_jobs.store.rows import (
     ATTEMPT,
+    CLAIMS,
     ERRORS,
     ID,
     JOB_COLUMNS,
     PRIORITY,
     RUN_AFTER,
     WORKER_COLUMNS,
-    CLAIMS,
     Ended,
     Heartbeat,
     JobRow,
@@ -64,7 +64,9 @@ class Guarantees:
 
     def describe(self) -> str:
         """One line for people."""
-        reach = "any number of hosts" if self.exclusive_across_hosts else "any number of processes on one host"
+        reach = (
+            "any number of hosts" if self.exclusive_across_hosts else "any number of processes on one host"
+        )
         writes = self.concurrent_completion_writes
         return (
             f"{self.database}: a job is claimed by one worker at a time across {reach}; woken by {self.wakes_by} "
@@ -122,7 +124,9 @@ class Store(ABC):
     def _run(self, name: str, now: dt.datetime | None, /, **parameters: Any) -> list[tuple[Any, ...]]:
         return self._run_with(name, {"now": self._time(now), "notify": self.notify, **parameters})
 
-    def _run_with(self, name: str, parameters: dict[str, Any], whole_rows: bool = True) -> list[tuple[Any, ...]]:
+    def _run_with(
+        self, name: str, parameters: dict[str, Any], whole_rows: bool = True
+    ) -> list[tuple[Any, ...]]:
         return self.session.fetch(statement(self.vendor, name, whole_rows), parameters)
 
     # -- jobs ------------------------------------------------------------------------------------------------------
@@ -135,7 +139,9 @@ class Store(ABC):
     def insert_many(self, new: Sequence[NewJob], now: dt.datetime | None = None) -> list[JobRow]:
         """Insert jobs, in one statement; returned, with ascending ids, in the order given."""
 
-    def claim(self, worker_id: int, queue_name: str, limit: int, now: dt.datetime | None = None) -> list[JobRow]:
+    def claim(
+        self, worker_id: int, queue_name: str, limit: int, now: dt.datetime | None = None
+    ) -> list[JobRow]:
         """Claim up to ``limit`` available jobs of a queue, in their order: priority, then time, then id."""
         rows = self._run("claim", now, worker_id=worker_id, queue_name=queue_name, limit=limit)
         jobs = [JobRow(row) for row in rows]
@@ -355,7 +361,7 @@ def _leadership(rows: list[tuple[Any, ...]]) -> LeadershipRow | None:
 
 
 def _order(job: JobRow) -> tuple[int, str, int]:
-    # Texts of moments in UTC sort as the moments do, with fewer digits of the second too: "+" and "." come before digits.
+    # Texts of moments in UTC sort as the moments do, also with fewer digits: "+" and "." come before all digits.
     values = job.values
     return (-values[PRIORITY], values[RUN_AFTER], values[ID])
 

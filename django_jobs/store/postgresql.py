@@ -78,7 +78,9 @@ class PostgreSQLSession(OwnSession):
         )
         return connection
 
-    def _execute(self, connection: Any, statement: Statement, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
+    def _execute(
+        self, connection: Any, statement: Statement, parameters: dict[str, Any]
+    ) -> list[tuple[Any, ...]]:
         cursor = connection.execute(statement.pyformat, parameters)
         return cursor.fetchall() if cursor.description else []
 
@@ -167,7 +169,9 @@ class PostgreSQLStore(Store):
             return []
         shapes: dict[tuple[Any, ...], int] = {}
         numbers = [shapes.setdefault(job.shape, len(shapes) + 1) for job in new]
-        names, queues, priorities, attempts, times, delays, pending, timeouts, tags = zip(*shapes, strict=True)
+        names, queues, priorities, attempts, times, delays, pending, timeouts, tags = zip(
+            *shapes, strict=True
+        )
         rows = self._run(
             "insert_many",
             now,
@@ -182,7 +186,9 @@ class PostgreSQLStore(Store):
             tags=text_array_literal(tags),
             hints=text_array_literal(self._hints(shapes)),
             args=text_array_literal([job.args for job in new]),
-            kwargs="{}" if all(job.kwargs == "{}" for job in new) else text_array_literal([job.kwargs for job in new]),
+            kwargs="{}"
+            if all(job.kwargs == "{}" for job in new)
+            else text_array_literal([job.kwargs for job in new]),
             shape="{}" if len(shapes) == 1 else array_literal(numbers),
         )
         rows.sort()

@@ -71,7 +71,8 @@ def _plain(index: int) -> Any:
 
 def _moment(index: int) -> Any:
     return property(
-        lambda row: parse_timestamp(row.values[index]), doc=f"The column {JOB_COLUMNS[index]}: aware, or None."
+        lambda row: parse_timestamp(row.values[index]),
+        doc=f"The column {JOB_COLUMNS[index]}: aware, or None.",
     )
 
 
@@ -120,7 +121,9 @@ class JobRow:
     cancel_requested_at: dt.datetime | None = _moment(CANCEL_REQUESTED_AT)
     worker_id: int | None = _plain(WORKER_ID)
     unique_key: str | None = _plain(UNIQUE_KEY)
-    holds_key: bool = property(lambda row: bool(row.values[HOLDS_KEY]), doc="Whether it holds its unique key.")  # type: ignore[assignment]
+    holds_key: bool = property(
+        lambda row: bool(row.values[HOLDS_KEY]), doc="Whether it holds its unique key."
+    )  # type: ignore[assignment]
     tags: list[str] = _json(TAGS, list)
     error_class: str | None = _plain(ERROR_CLASS)
     errors: list[dict[str, Any]] = _json(ERRORS, list)
@@ -239,4 +242,4 @@ class QueueStats(NamedTuple):
 
     queue_name: str
     state: str
-    count: int
+    jobs: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -28,7 +29,7 @@ class Session(ABC):
     def fetch(self, statement: Statement, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
         """Run a statement and return all of its rows."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - Django's connection is not ours to close
         """Close the connection, if the session has one of its own; the next statement opens a new one."""
 
 
@@ -81,7 +82,9 @@ class OwnSession(Session):
         """A new connection of the driver's, in autocommit."""
 
     @abstractmethod
-    def _execute(self, connection: Any, statement: Statement, parameters: dict[str, Any]) -> list[tuple[Any, ...]]: ...
+    def _execute(
+        self, connection: Any, statement: Statement, parameters: dict[str, Any]
+    ) -> list[tuple[Any, ...]]: ...
 
     @abstractmethod
     def _cut(self, connection: Any) -> None:
@@ -119,7 +122,5 @@ class OwnSession(Session):
     def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            try:
+            with contextlib.suppress(Exception):  # it is gone either way
                 connection.close()
-            except Exception:  # noqa: S110 - it is gone either way
-                pass

@@ -11,7 +11,16 @@ from typing import Any
 
 from django_jobs import conf
 from django_jobs.serialization import Undecodable, parse_timestamp, timestamp_text
-from django_jobs.store.base import COMPLETED, RETRY, SNOOZED, Guarantees, Store, by_claim, inserted_row, started_before
+from django_jobs.store.base import (
+    COMPLETED,
+    RETRY,
+    SNOOZED,
+    Guarantees,
+    Store,
+    by_claim,
+    inserted_row,
+    started_before,
+)
 from django_jobs.store.rows import JOB_COLUMNS, Ended, JobRow, NewJob, Outcome, Retried
 from django_jobs.store.sessions import OwnSession
 from django_jobs.store.statements import Statement, statement
@@ -24,6 +33,9 @@ WATCH_INTERVAL = 0.01
 
 # A NewJob that is not pending and has no timeout and no tags.
 _USUAL = (False, None, None)
+
+_FIRST_MOMENT = "0001-01-01 00:00:00.000000"
+_LAST_MOMENT = "9999-12-31 23:59:59.999999"
 
 # Statements that take no write lock.
 _READS = frozenset({"get", "next_due", "stats", "waiting_queues"})
@@ -102,7 +114,9 @@ class SQLiteSession(OwnSession):
                 connection.execute(pragma)
         return connection
 
-    def _execute(self, connection: Any, statement: Statement, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
+    def _execute(
+        self, connection: Any, statement: Statement, parameters: dict[str, Any]
+    ) -> list[tuple[Any, ...]]:
         if statement.name in _READS:
             return rows_of(connection.execute(statement.named, parameters))
         with self._writing:
@@ -154,7 +168,7 @@ class SQLiteStore(Store):
         try:
             return timestamp_text(moment + dt.timedelta(seconds=seconds))
         except OverflowError:  # longer than the calendar
-            return timestamp_text((dt.datetime.max if seconds > 0 else dt.datetime.min).replace(tzinfo=dt.UTC))
+            return _LAST_MOMENT if seconds > 0 else _FIRST_MOMENT
 
     def _ids(self, ids: Iterable[int]) -> str:
         return json.dumps(list(ids))

@@ -34,7 +34,11 @@ def statement(vendor: str, name: str, whole_rows: bool = True, returning: bool =
     """
     text = (resources.files("django_jobs") / "sql" / vendor / f"{name}.sql").read_text("utf-8")
     text = re.sub(r"--[^\n]*", "", text)
-    columns = {"job": JOB_COLUMNS, "worker": WORKER_COLUMNS, "finish": JOB_COLUMNS if whole_rows else ("id", "state")}
+    columns = {
+        "job": JOB_COLUMNS,
+        "worker": WORKER_COLUMNS,
+        "finish": JOB_COLUMNS if whole_rows else ("id", "state"),
+    }
 
     def expand(match: re.Match[str]) -> str:
         prefix = f"{match[2]}." if match[2] else ""
@@ -44,4 +48,3 @@ def statement(vendor: str, name: str, whole_rows: bool = True, returning: bool =
         text = text[: text.rindex("RETURNING")]
     text = re.sub(r"\s+", " ", _COLUMNS.sub(expand, text)).strip().rstrip(";")
     return Statement(name, _PARAMETER.sub(r"%(\1)s", text.replace("%", "%%")), text)
-

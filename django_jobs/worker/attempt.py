@@ -16,7 +16,7 @@ from django_jobs import conf
 from django_jobs.backoff import delay_after
 from django_jobs.context import JobContext, running
 from django_jobs.definitions import JobDefinition, Registry
-from django_jobs.exceptions import Cancel, Control, Fail, Retry, Snooze, seconds as checked
+from django_jobs.exceptions import Cancel, Control, Retry, Snooze, seconds as checked
 from django_jobs.serialization import NotStorable, decode, encode_storable, parse_timestamp
 from django_jobs.store.base import CANCELLED, COMPLETED, FAILED, RETRY, SNOOZED
 from django_jobs.store.rows import ARGS, ATTEMPT, CLAIMS, ERRORS, ID, KWARGS, NAME, JobRow, Outcome
@@ -53,7 +53,9 @@ class Runner:
     :param factories: the middleware; with none, nothing is paid for it.
     """
 
-    def __init__(self, registry: Registry, signs: Signs, factories: Sequence[Callable[..., Any]] = ()) -> None:
+    def __init__(
+        self, registry: Registry, signs: Signs, factories: Sequence[Callable[..., Any]] = ()
+    ) -> None:
         self.registry = registry
         self.signs = signs
         # Made once, as Django makes its own: what is around the step that calls the job.
@@ -79,7 +81,9 @@ class Runner:
             result = Context().run(self._call, job, definition, args, kwargs)
         except Control as word:
             return self._controlled(job, definition, word, perf_counter() - started)
-        except BaseException as error:  # SystemExit, KeyboardInterrupt and GeneratorExit are the job's own, too
+        except (
+            BaseException
+        ) as error:  # SystemExit, KeyboardInterrupt and GeneratorExit are the job's own, too
             return self._failed(job, definition, error, perf_counter() - started)
         seconds = perf_counter() - started
         if result is None:
@@ -95,8 +99,12 @@ class Runner:
         function = definition.function
         if self._around is not None:
             context = JobContext(job, definition.name, self.signs)
-            context.call = partial(function, *([context] if definition.takes_context else []), *args, **kwargs)
-            return async_to_sync(self._around_async)(context) if definition.is_async else self._around(context)
+            context.call = partial(
+                function, *([context] if definition.takes_context else []), *args, **kwargs
+            )
+            return (
+                async_to_sync(self._around_async)(context) if definition.is_async else self._around(context)
+            )
         if definition.takes_context:
             args = [JobContext(job, definition.name, self.signs), *args]
         if definition.is_async:
@@ -126,7 +134,7 @@ class Runner:
         if isinstance(word, Snooze | Retry):
             try:
                 # Checked when it was made; it may have been set since.
-                delay = None if isinstance(word, Retry) and word.delay is None else max(checked(word.delay), 0.0)
+                delay = None if word.delay is None else max(checked(word.delay), 0.0)
             except Exception as error:
                 return self._failed(job, definition, error, seconds)
             if isinstance(word, Snooze):

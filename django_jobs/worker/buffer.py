@@ -60,7 +60,7 @@ class Buffer:
         self.low_told = True
         self.on_low()
 
-    def take_back(self, unwanted: Callable[[JobRow], bool] = lambda job: True) -> list[JobRow]:
+    def take_back(self, unwanted: Callable[[JobRow], bool] = lambda _job: True) -> list[JobRow]:
         """Remove, and return, jobs that no executor has taken yet."""
         taken: list[JobRow] = []
         with self._filled:

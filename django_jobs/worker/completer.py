@@ -9,19 +9,20 @@ can't be locked, and told, after a newer one.
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from django.db.utils import InterfaceError, OperationalError
+from django.db.utils import DatabaseError, DataError, IntegrityError, InterfaceError, OperationalError
 
-from django_jobs.serialization import encode
-from django_jobs.store.base import FAILED, Store
+from django_jobs.serialization import decode
+from django_jobs.store.base import CANCELLED, COMPLETED, FAILED, RETRY, SNOOZED, Store
 from django_jobs.store.rows import CLAIMS, Ended, Outcome
 from django_jobs.worker.attempt import Attempted
+from django_jobs.worker.failures import with_error
 from django_jobs.worker.parts import one_line, pause_after, until
 
 logger = logging.getLogger("django_jobs.worker")
@@ -35,6 +36,10 @@ LINGER_JOBS = 2000
 BUSY = 32
 # The second writer, and its connection, end when there was no backlog for this long.
 SECOND_WRITER_SECONDS = 10.0
+
+# After this many failures in a row a batch is halved, whatever failed.
+TRIES = 5
+UNSTORABLE = "django_jobs.OutcomeNotStorable"
 
 OnStored = Callable[[Sequence[Attempted], dict[int, Ended]], None]
 
@@ -105,6 +110,8 @@ class Completer:
 
     def start(self) -> None:
         """Start the first writer; the second one starts when there is a backlog. Can be started again after a stop."""
+        if self.is_alive():
+            raise RuntimeError("the completer runs already")
         self._stopping.clear()
         self._deadline = None
         self._room.set()
@@ -209,22 +216,37 @@ class Completer:
                 attempted = outcomes.popleft()
                 (deferred if attempted.outcome.id in busy else batch).append(attempted)
         else:
-            for _ in range(min(len(outcomes), BATCH - len(batch))):
-                batch.append(outcomes.popleft())
+            batch.extend(outcomes.popleft() for _ in range(min(len(outcomes), BATCH - len(batch))))
+        ids = {attempted.outcome.id for attempted in batch}
+        if len(ids) < len(batch):  # two claims of one job: lost, and claimed again
+            batch, again = _first_of_each_job(batch)
+            deferred = [*again, *deferred]
         self._deferred = deferred
         if batch:
-            self._in_flight[number] = {attempted.outcome.id for attempted in batch}
+            self._in_flight[number] = ids
         if len(outcomes) < BACKLOG:
             self._room.set()
         return batch
 
-    def _write(self, store: Store, batch: list[Attempted]) -> None:
-        """Write a batch, whatever it takes: again after an error of the database's, in halves after one of ours."""
-        failures = 0
+    def _write(self, store: Store, batch: list[Attempted], failures: int = 0, repeated: bool = False) -> None:
+        """Write a batch, whatever it takes.
+
+        An error that an outcome may be the cause of halves the batch at once, down to that outcome. Any other is the
+        database's: the batch is tried again, and after some tries in halves, since it may be too large a statement for
+        a server that is well otherwise.
+
+        :param failures: in a row, so far.
+        :param repeated: whether it may have been stored already, and the answer lost.
+        """
+        well = False  # the database has just taken another write
         while True:
             try:
                 ended = store.finish([attempted.outcome for attempted in batch])
-            except (OperationalError, InterfaceError, OSError) as error:
+            except Exception as error:
+                repeated = True
+                if _is_of_an_outcome(error):
+                    self._bisect(store, batch, error)
+                    return
                 failures += 1
                 if self._deadline is not None and time.monotonic() >= self._deadline:
                     self.lost += len(batch)
@@ -238,11 +260,18 @@ class Completer:
                     "%d outcomes are not stored yet (%d in a row): %s", len(batch), failures, one_line(error)
                 )
                 self._pause(failures)
-            except Exception as error:
-                self._bisect(store, batch, error)
-                return
+                if failures >= TRIES:
+                    if len(batch) > 1:
+                        middle = len(batch) // 2
+                        self._write(store, batch[:middle], failures, repeated)
+                        self._write(store, batch[middle:], 0, repeated)
+                        return
+                    if not isinstance(error, OperationalError | InterfaceError | OSError):
+                        if well and self._replace(store, batch[0], error):
+                            return
+                        well = self._is_well(store, batch[0].outcome)
             else:
-                self._stored(batch, ended, repeated=failures > 0)
+                self._stored(batch, ended, repeated)
                 return
 
     def _pause(self, failures: int) -> None:
@@ -256,24 +285,47 @@ class Completer:
     def _bisect(self, store: Store, batch: list[Attempted], error: Exception) -> None:
         if len(batch) > 1:
             middle = len(batch) // 2
-            self._write(store, batch[:middle])
-            self._write(store, batch[middle:])
-            return
-        # One bad outcome: a dead letter that says so, in words that any database can hold.
-        poison = batch[0]
-        logger.error("The outcome of job %s can't be stored: %s", poison.job.id, one_line(error))
-        plain = Outcome(
-            poison.outcome.id,
-            poison.outcome.claims,
-            FAILED,
-            None,
-            "django_jobs.OutcomeNotStorable",
-            encode([_plain_error(poison, error)]),
-        )
+            self._write(store, batch[:middle], 0, True)
+            self._write(store, batch[middle:], 0, True)
+        elif not self._replace(store, batch[0], error):
+            self.lost += 1
+            logger.error(
+                "The outcome of job %s is lost: not even its error can be stored. It runs again when this worker has "
+                "stopped.",
+                batch[0].job.id,
+            )
+
+    def _is_well(self, store: Store, outcome: Outcome) -> bool:
+        """Whether the database takes writes: one of a claim that does not exist, so it changes nothing."""
+        try:
+            store.finish([Outcome(outcome.id, -1, COMPLETED)])
+        except Exception as error:
+            logger.debug("The database takes no writes: %s", one_line(error))
+            return False
+        return True
+
+    def _replace(self, store: Store, poison: Attempted, error: Exception) -> bool:
+        """Store, for an outcome that can't be, a dead letter that says so, in words that any database can hold.
+
+        False when that is not stored either: then the outcome is not to blame, or nothing can be done.
+        """
+        outcome, job = poison.outcome, poison.job
+        message = f"{type(error).__name__}: {error}".encode("ascii", "backslashreplace").decode()[:500]
+        try:
+            errors = json.dumps(decode(with_error(job, UNSTORABLE, message)))
+        except Exception as second:
+            logger.debug("The earlier errors of job %s are dropped: %s", job.id, one_line(second))
+            errors = json.dumps([{"number": 1, "attempt": job.attempt, "class": UNSTORABLE, "message": message}])
+        plain = Outcome(outcome.id, outcome.claims, FAILED, None, UNSTORABLE, errors)
+        try:
+            ended = store.finish([plain])
+        except Exception as second:
+            logger.warning("Not even its error can be stored for job %s: %s", job.id, one_line(second))
+            return False
+        logger.error("The outcome of job %s can't be stored: %s", job.id, one_line(error))
         replaced = poison._replace(outcome=plain, error=f"the outcome can't be stored: {one_line(error)}")
-        if poison.outcome.error_class == plain.error_class:
-            raise error  # not even that; the caller logs it
-        self._write(store, [replaced])
+        self._stored([replaced], ended, repeated=False)
+        return True
 
     def _stored(self, batch: list[Attempted], ended: list[Ended], repeated: bool) -> None:
         by_id = {item.id: item for item in ended}
@@ -285,7 +337,7 @@ class Completer:
                     item is not None
                     and item.job is not None
                     and not item.stored
-                    and item.state != "running"
+                    and item.state in _STATES_AFTER[attempted.outcome.kind]
                     and item.job.values[CLAIMS] == attempted.outcome.claims
                 ):
                     by_id[item.id] = item._replace(stored=True)
@@ -295,15 +347,28 @@ class Completer:
             logger.exception("What is to happen after outcomes are stored failed")
 
 
-def _plain_error(attempted: Attempted, error: Exception) -> dict[str, Any]:
-    job = attempted.job
-    return {
-        "number": 1,
-        "attempt": job.attempt,
-        "at": None,
-        "attempted_at": None,
-        "worker": job.worker_id,
-        "class": "django_jobs.OutcomeNotStorable",
-        "message": f"{type(error).__name__}: {error}".encode("ascii", "backslashreplace").decode()[:500],
-        "traceback": "",
-    }
+# What a job can be after an outcome was stored; cancelled by request, too.
+_STATES_AFTER = {
+    COMPLETED: ("completed",),
+    FAILED: ("failed", "cancelled"),
+    CANCELLED: ("cancelled",),
+    RETRY: ("scheduled", "available", "failed", "cancelled"),
+    SNOOZED: ("scheduled", "available", "cancelled"),
+}
+
+
+def _is_of_an_outcome(error: Exception) -> bool:
+    """Whether an outcome may be the cause: data that the database, or Python on the way to it, can't take.
+
+    All other errors of databases come whatever is written, as from a server that has become a read-only standby; to
+    blame outcomes for them would make dead letters of good ones.
+    """
+    if isinstance(error, DataError | IntegrityError):
+        return True
+    return not isinstance(error, DatabaseError | InterfaceError | OSError)
+
+
+def _first_of_each_job(batch: list[Attempted]) -> tuple[list[Attempted], list[Attempted]]:
+    first: dict[int, Attempted] = {}
+    again = [attempted for attempted in batch if first.setdefault(attempted.outcome.id, attempted) is not attempted]
+    return list(first.values()), again

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import select
 import threading
 import time
 from typing import Any
@@ -19,8 +20,11 @@ TRUST_SECONDS = 5.0
 
 
 class _Opened:
-    """The threads in which Django has opened a connection. Most no-op jobs touch no database; asking Django's handler
-    for this thread's connections costs more than all else that is done for such a job."""
+    """The threads in which Django has opened a connection.
+
+    A job that touches no database should not pay for those that do, and to ask Django's handler for the connections of
+    a thread costs more than all else that is done around a job.
+    """
 
     def __init__(self) -> None:
         self.threads: set[int] = set()
@@ -35,20 +39,30 @@ _opened = _Opened()
 
 
 def tidy() -> bool:
-    """After a job: leave the thread with sound connections, and no queries logged. Whether it has connections.
+    """After a job: leave the thread with sound connections, and no queries logged. Whether it keeps any. Raises nothing.
 
     A connection that the job left in a transaction, with autocommit off, broken, or after an error that may have
-    broken it, is thrown away together with its wrapper, which remembers such things.
+    broken it, is thrown away together with its wrapper, which remembers such things. One of a pool is put back into it:
+    there are fewer than executors, and others wait.
     """
     if threading.get_ident() not in _opened.threads:
         return False
-    wrappers = connections.all(initialized_only=True)
-    for wrapper in wrappers:
+    kept = False
+    for wrapper in connections.all(initialized_only=True):
         if wrapper.queries_log:
             wrapper.queries_log.clear()
-        if not _sound(wrapper):
+        try:
+            if not _sound(wrapper):
+                discard(wrapper)
+            elif wrapper.connection is not None:
+                if wrapper.settings_dict["OPTIONS"].get("pool") or _is_expired(wrapper):
+                    wrapper.close()
+                else:
+                    kept = True
+        except Exception as error:
+            logger.debug("A connection can't be looked at, and is thrown away: %s", error)
             discard(wrapper)
-    return bool(wrappers)
+    return kept
 
 
 def _sound(wrapper: Any) -> bool:
@@ -57,10 +71,12 @@ def _sound(wrapper: Any) -> bool:
     raw = wrapper.connection
     if raw is None:
         return True
-    if not wrapper.autocommit:
-        return bool(wrapper.settings_dict["AUTOCOMMIT"] is False)
+    if not wrapper.autocommit and wrapper.settings_dict["AUTOCOMMIT"]:
+        return False
     if wrapper.vendor == "postgresql":
         if raw.pgconn.transaction_status != 0:  # not IDLE: in a transaction, in an aborted one, or broken
+            return False
+        if _has_input(raw.pgconn.socket):  # the server has nothing to say unasked, but that it ends the session
             return False
     elif wrapper.vendor == "sqlite" and raw.in_transaction:
         return False
@@ -71,12 +87,24 @@ def _sound(wrapper: Any) -> bool:
     return True
 
 
+def _has_input(descriptor: int) -> bool:
+    """Whether there is something to read on a socket, its end included."""
+    if not hasattr(select, "poll"):  # Windows
+        return bool(select.select([descriptor], [], [], 0)[0])
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
+
+
 def discard(wrapper: Any) -> None:
     """Close a connection whatever its state, and forget its wrapper; the next job gets new ones."""
     raw, wrapper.connection = wrapper.connection, None
     if raw is not None:
         try:
             raw.close()
+            pool = getattr(raw, "_pool", None)
+            if pool is not None:
+                pool.putconn(raw)  # which sees that it is closed, and makes another one
         except Exception as error:
             logger.debug("A connection that is thrown away could not be closed: %s", error)
     del connections[wrapper.alias]
@@ -86,16 +114,17 @@ def ask_before_use() -> None:
     """Let the next use of each connection of this thread find out first whether the server is still there."""
     for wrapper in connections.all(initialized_only=True):
         if wrapper.connection is not None:
-            wrapper.health_check_enabled = True
-            wrapper.health_check_done = False
+            wrapper.health_check_enabled = True  # type: ignore[attr-defined]
+            wrapper.health_check_done = False  # type: ignore[attr-defined]
 
 
-def close_expired() -> None:
-    """Close connections older than a positive ``CONN_MAX_AGE``."""
-    for wrapper in connections.all(initialized_only=True):
-        age = wrapper.settings_dict.get("CONN_MAX_AGE")
-        if age and wrapper.close_at is not None and time.monotonic() >= wrapper.close_at:
-            wrapper.close()
+def _is_expired(wrapper: Any) -> bool:
+    """Whether the connection is older than a positive ``CONN_MAX_AGE``; 0 does not mean a reconnect for each job."""
+    return bool(
+        wrapper.close_at is not None
+        and wrapper.settings_dict.get("CONN_MAX_AGE")
+        and time.monotonic() >= wrapper.close_at
+    )
 
 
 def close_all() -> None:

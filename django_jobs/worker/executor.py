@@ -101,12 +101,11 @@ class Executors:
             slot.job = job
             try:
                 attempted = run(job)
-                connected = tidy()
             except BaseException as error:
                 # Ours, not the job's: what the job raises ends up in its outcome. The thread must live.
                 logger.exception("The executor failed at job %s", job.id)
                 attempted = broken(job, error)
-                connections.close_all()
+            connected = tidy()
             slot.done += 1
             slot.seconds += attempted.seconds
             emit(attempted)
@@ -120,7 +119,6 @@ class Executors:
         job = self.buffer.wait(connections.KEEP_SECONDS)
         if job is None:
             connections.close_all()
-        elif time.monotonic() - since >= connections.TRUST_SECONDS:
-            connections.close_expired()
+        elif connections.tidy() and time.monotonic() - since >= connections.TRUST_SECONDS:
             connections.ask_before_use()
         return job

@@ -67,10 +67,11 @@ def cut_middle(text: str, most: int) -> str:
 def with_error(job: JobRow, name: str, message: str, trace: str = "", now: dt.datetime | None = None) -> str:
     """The job's errors with one more, as JSON: the first and the newest are kept."""
     try:
-        errors = [error for error in job.errors if isinstance(error, dict)]
+        known: list[Any] = job.errors
+        errors = [error for error in known if isinstance(error, dict)]
     except TypeError:  # somebody's SQL has put something else there
         errors = []
-    last = errors[-1].get("number") if errors else 0
+    last: Any = errors[-1].get("number") if errors else 0
     counted = isinstance(last, int) and not isinstance(last, bool) and 0 <= last < LARGEST_NUMBER
     entry: dict[str, Any] = {
         "number": last + 1 if counted else len(errors) + 1,
@@ -89,7 +90,9 @@ def with_error(job: JobRow, name: str, message: str, trace: str = "", now: dt.da
         text = encode([*errors, entry])
         text.encode()
         return text
-    except UnicodeEncodeError:  # an escape that is no text, in what somebody's SQL has put there: kept as an escape
+    except (
+        UnicodeEncodeError
+    ):  # an escape that is no text, in what somebody's SQL has put there: kept as an escape
         return json.dumps([*errors, entry], allow_nan=False, separators=(",", ":"))
     except (ValueError, TypeError, RecursionError):
         return encode([entry])

@@ -1,4 +1,4 @@
-"""What the worker's parts have in common: a thread that does one step after the other and can be stopped and started."""
+"""What the worker's parts have in common: a thread that does one step after another, is stopped, and started again."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def one_line(error: BaseException) -> str:
 
 def pause_after(failures: int) -> float:
     """Seconds to wait after that many failures in a row: exponential, with jitter, bounded."""
-    longest = min(0.1 * 2 ** min(failures - 1, 20), LONGEST_PAUSE)
+    longest: float = min(0.1 * 2.0 ** min(failures - 1, 20), LONGEST_PAUSE)
     return longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, guards nothing
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
@@ -88,12 +89,27 @@ class Producer(Part):
         self._done, self._seconds, self._mean = 0, 0.0, 0.0
         self._moved_at, self._moved = 0.0, 0
         self._returning: list[JobRow] = []
+        self._withdrawn: deque[JobRow] = deque()  # by other threads
         buffer.on_low = self.wake
 
     @property
     def returning(self) -> list[JobRow]:
         """Jobs that were taken back and could not be given back yet."""
-        return self._returning
+        return [*self._returning, *self._withdrawn]
+
+    def start(self) -> None:
+        """Start the thread, and look at the queues at once: what came while it stood still has woken nobody."""
+        self._empty = False
+        super().start()
+
+    def withdraw(self) -> None:
+        """Take all that no executor has begun out of the buffer, at once; for the worker's other threads.
+
+        The producer gives it back as soon as the claims are trusted, unless they were made under an id that was given
+        up.
+        """
+        self._withdrawn.extend(self.buffer.take_back())
+        self.wake()
 
     @property
     def found_nothing(self) -> bool:
@@ -160,7 +176,8 @@ class Producer(Part):
         self._full = full = False
         for offset in range(len(queues)):
             queue = queues[(self._next + offset) % len(queues)]
-            jobs = store.claim(self.situation.worker_id, queue, limit)
+            worker_id = self.situation.worker_id
+            jobs = store.claim(worker_id, queue, limit)
             if self._stopping.is_set() or not self.situation.may_claim:
                 # The stop came while the claim ran; nobody else knows of these jobs.
                 self.give_back(jobs)
@@ -168,6 +185,8 @@ class Producer(Part):
             if jobs:
                 self.buffer.put(jobs)
                 self._moved_at = time.monotonic()
+                if self.situation.worker_id != worker_id:  # given up while the claim ran: others have these jobs now
+                    self.withdraw()
             full = full or len(jobs) == limit
             limit -= len(jobs)
             if limit <= 0:
@@ -208,6 +227,8 @@ class Producer(Part):
                 # Every executor is at a long job: what is buffered here could run elsewhere.
                 self._returning += buffer.take_back()
                 self._mean = max(self._mean, STALE_SECONDS)
+        while self._withdrawn:
+            self._returning.append(self._withdrawn.popleft())
         if self._returning and self.situation.trusts_claims:
             self.give_back([])
 

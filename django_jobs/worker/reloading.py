@@ -27,7 +27,7 @@ def supervise(arguments: list[str]) -> None:
     lifeline = Lifeline()
     environment = {key: value for key, value in os.environ.items() if key != "RUN_MAIN"}
     command = [sys.executable, *[argument for argument in arguments if argument != "--reload"]]
-    child = subprocess.Popen(
+    child = subprocess.Popen(  # noqa: S603 - this very command line again
         command, env={**environment, **lifeline.environment()}, pass_fds=[lifeline.child_end]
     )
     atexit.register(stop, child)

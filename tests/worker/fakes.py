@@ -195,7 +195,7 @@ class FakeStore:
         with self.lock:
             over = {(outcome.id, outcome.claims): outcome for outcome in self.finished}
             for outcome in outcomes:
-                if outcome.id in self.gone:
+                if outcome.id in self.gone or outcome.claims < 0:  # no such job, or claim
                     continue
                 if (outcome.id, outcome.claims) in over:
                     state = _state_after(over[outcome.id, outcome.claims])

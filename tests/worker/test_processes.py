@@ -1,10 +1,10 @@
 """Real worker processes and real signals: nothing is lost, nothing is stranded, no attempt is charged in vain."""
 
+import datetime as dt
 import re
 import signal
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -54,7 +54,7 @@ def test_a_worker_killed_among_2000_jobs_loses_none_and_completes_none_twice(run
         assert job.attempt == job.claims == (2 if job.id in held else 1)
         assert [error["class"] for error in job.errors or []] == ["django_jobs.WorkerLost"] * (job.id in held)
     # What ran to its end ran once, but for jobs that were under way when the worker died.
-    effects = Counter(Effect.objects.values_list("job_id", flat=True))
+    effects: Counter[int] = Counter(Effect.objects.values_list("job_id", flat=True))
     assert set(effects) == set(ids)
     assert {job_id for job_id, count in effects.items() if count > 1} <= held
 
@@ -115,7 +115,9 @@ def test_sigterm_right_after_the_start(run_manage: RunManage) -> None:
     assert not Job.objects.filter(state="running").exists()
 
 
-def test_a_job_that_kills_its_process_becomes_a_dead_letter_and_the_others_are_done(run_manage: RunManage) -> None:
+def test_a_job_that_kills_its_process_becomes_a_dead_letter_and_the_others_are_done(
+    run_manage: RunManage,
+) -> None:
     poison = jobs.kill_process.using(max_attempts=2).enqueue()
     jobs.nothing.using(max_attempts=20).enqueue_many([(number,) for number in range(50)])
     deaths = 0
@@ -147,7 +149,7 @@ def test_four_workers_share_the_work(run_manage: RunManage) -> None:
 def test_an_idle_worker_is_woken_by_a_commit_of_another_process(run_manage: RunManage) -> None:
     # The poll interval is longer than the test may take: only a wake-up can start the job in time.
     worker = run_manage("runjobs", "--poll-interval", "600")
-    eventually(lambda: Worker.objects.exists())
+    eventually(Worker.objects.exists)
     for number in range(3):
         job = jobs.nothing.enqueue(number)
         eventually(lambda: Job.objects.get(pk=job.id).state == "completed", 15)  # noqa: B023
@@ -155,44 +157,43 @@ def test_an_idle_worker_is_woken_by_a_commit_of_another_process(run_manage: RunM
     assert worker.wait() == 0
 
 
-def run_to_end(run_manage: RunManage, *args: str, **options: Any) -> ManageProcess:
-    process = run_manage("runjobs", *args, **options)
-    process.code = process.wait()  # type: ignore[attr-defined]
-    return process
+def run_to_end(run_manage: RunManage, *args: str) -> tuple[int, str]:
+    """The exit code of runjobs, and what it printed."""
+    process = run_manage("runjobs", *args)
+    return process.wait(), process.output
 
 
 class TestDrain:
     def test_it_ends_when_nothing_is_due(self, run_manage: RunManage) -> None:
-        import datetime as dt
-
         jobs.nothing.enqueue_many([(number,) for number in range(100)])
         later = jobs.nothing.using(run_after=dt.timedelta(hours=1)).enqueue()
-        process = run_to_end(run_manage, "--drain")
-        assert process.code == 0  # type: ignore[attr-defined]
+        code, output = run_to_end(run_manage, "--drain")
+        assert code == 0, output
         assert Job.objects.filter(state="completed").count() == 100
         assert Job.objects.get(pk=later.id).state == "scheduled"
-        assert "Stopped. 100 completed, 0 failed attempts (0 for good)." in process.output
+        assert "Stopped. 100 completed, 0 failed attempts (0 for good)." in output
 
     def test_retries_that_are_due_at_once_are_worked_too(self, run_manage: RunManage) -> None:
         job = jobs.fail.enqueue("no")
-        process = run_to_end(run_manage, "--drain")
-        assert process.code == 0  # type: ignore[attr-defined]
+        code, output = run_to_end(run_manage, "--drain")
+        assert code == 0, output
         stored = Job.objects.get(pk=job.id)
         assert (stored.state, stored.attempt, stored.error_class) == ("failed", 2, "ValueError")
 
     def test_fail_gives_exit_code_1_when_a_job_failed(self, run_manage: RunManage) -> None:
         jobs.fail.enqueue("no")
-        assert run_to_end(run_manage, "--drain", "--fail").code == 1  # type: ignore[attr-defined]
-        assert run_to_end(run_manage, "--drain", "--fail").code == 0  # type: ignore[attr-defined]
+        assert run_to_end(run_manage, "--drain", "--fail")[0] == 1
+        assert run_to_end(run_manage, "--drain", "--fail")[0] == 0
 
 
 class TestCommandLine:
     def test_what_it_works_on_and_what_the_database_guarantees(
         self, run_manage: RunManage, database_name: str
     ) -> None:
-        process = run_to_end(run_manage, "--drain", "--queues", "default:3,mail:1")
-        assert "Working on default (3), mail (1) in database 'default'" in process.output
-        assert {"sqlite": "SQLite: a job is", "postgresql": "PostgreSQL: a job is"}[database_name] in process.output
+        _, output = run_to_end(run_manage, "--drain", "--queues", "default:3,mail:1")
+        assert "Working on default (3), mail (1) in database 'default'" in output
+        name = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}[database_name]
+        assert f"{name}: a job is claimed by one worker at a time" in output
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
@@ -209,7 +210,7 @@ class TestCommandLine:
     def test_bad_options_are_refused_with_a_reason(
         self, run_manage: RunManage, arguments: list[str], message: str
     ) -> None:
-        process = run_to_end(run_manage, *arguments)
-        assert process.code != 0  # type: ignore[attr-defined]
-        assert message in process.output
-        assert "Traceback" not in process.output
+        code, output = run_to_end(run_manage, *arguments)
+        assert code != 0
+        assert message in output
+        assert "Traceback" not in output

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 from collections.abc import Callable
+from pathlib import Path
 
 from django_jobs.models import Job
 from tests.conftest import ManageProcess
@@ -11,14 +12,6 @@ from tests.waiting import eventually
 from tests.workload import jobs
 
 RunManage = Callable[..., ManageProcess]
-
-
-def alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def worker_pids(process: ManageProcess) -> list[int]:
@@ -34,7 +27,7 @@ def test_a_change_replaces_the_worker_and_no_job_is_lost(run_manage: RunManage) 
     os.utime(jobs.__file__)
     eventually(lambda: len(worker_pids(process)) == 2)
     first, second = worker_pids(process)
-    assert not alive(first)
+    assert ended(first)
     # The old worker handed it back when its time was up, and the new one has it.
     eventually(lambda: Job.objects.get(pk=running.id).attempt == 2)
 
@@ -42,27 +35,23 @@ def test_a_change_replaces_the_worker_and_no_job_is_lost(run_manage: RunManage) 
     (reloader,) = children(process.pid)
     os.kill(process.pid, signal.SIGKILL)
     os.kill(reloader, signal.SIGKILL)
-    eventually(lambda: not alive(second) or state_of(second) == "Z")
+    eventually(lambda: ended(second))
     assert Job.objects.get(pk=running.id).state != "running"
 
 
-def children(pid: int) -> list[int]:
-    found = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                with open(f"/proc/{entry}/stat", encoding="utf-8") as file:
-                    fields = file.read().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if int(fields[1]) == pid:
-                found.append(int(entry))
-    return found
-
-
-def state_of(pid: int) -> str:
+def fields(pid: int | str) -> list[str]:
+    """What the kernel says of a process after its name: state, parent ... Nothing if there is none."""
     try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-            return file.read().rpartition(")")[2].split()[0]
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except OSError:
-        return "Z"
+        return []
+
+
+def children(pid: int) -> list[int]:
+    numbers = [entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    return [int(number) for number in numbers if (known := fields(number)) and int(known[1]) == pid]
+
+
+def ended(pid: int) -> bool:
+    known = fields(pid)
+    return not known or known[0] == "Z"

@@ -122,7 +122,11 @@ class Command(BaseCommand):
     def worker_options(self, options: dict[str, Any]) -> WorkerOptions:
         """The worker's options, of the command line and the settings. Raises ValueError, ImproperlyConfigured."""
         concurrency = options["concurrency"]
-        pools = parse_pools(options["queues"], concurrency) if options["queues"] else pools_from_settings(concurrency)
+        pools = (
+            parse_pools(options["queues"], concurrency)
+            if options["queues"]
+            else pools_from_settings(concurrency)
+        )
         given = {
             "shutdown_timeout": options["shutdown_timeout"],
             "poll_interval": options["poll_interval"],

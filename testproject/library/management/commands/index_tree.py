@@ -55,6 +55,19 @@ class Outcome:
     guarantees: str
 
 
+@contextmanager
+def quiet_logger(quiet: bool) -> Iterator[None]:
+    """Keep the worker's log off the terminal, if ``quiet``, while it lasts."""
+    logger = logging.getLogger("django_jobs")
+    before = logger.level
+    if quiet:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
 class Command(BaseCommand):
     help = (
         "Index the files of a tree, one background job each: enqueue, work until none is left, and report. "
@@ -74,18 +87,16 @@ class Command(BaseCommand):
     def handle(self, *args: Any, path: Path, threads: int, verbosity: int, **options: Any) -> None:
         if threads < 1:
             raise CommandError("--threads must be at least 1")
-        if verbosity < 2:
-            # A failed job is part of the demo's report, not a line across its progress bar.
-            logging.getLogger("django_jobs").setLevel(logging.CRITICAL)
-        warnings.simplefilter("ignore", SyntaxWarning)  # from the source that is indexed, not from this
-
-        batch = self.left_over() or self.enqueue(path)
-        outcome = self.work(batch, threads)
-        left = batch.jobs().filter(state__in=UNFINISHED).count() if outcome.interrupted else 0
-        if left:
-            self.say(f"\nInterrupted: {left:,} jobs are left. Run the same command again to finish them.")
-            raise SystemExit(INTERRUPTED)
-        self.report(batch, outcome)
+        # A failed job is part of the demo's report, not a line across its progress bar.
+        with quiet_logger(verbosity < 2), warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # from the source that is indexed, not from this
+            batch = self.left_over() or self.enqueue(path)
+            outcome = self.work(batch, threads)
+            left = batch.jobs().filter(state__in=UNFINISHED).count() if outcome.interrupted else 0
+            if left:
+                self.say(f"\nInterrupted: {left:,} jobs are left. Run the same command again to finish them.")
+                raise SystemExit(INTERRUPTED)
+            self.report(batch, outcome)
 
     def say(self, text: str = "") -> None:
         self.stdout.write(text)
