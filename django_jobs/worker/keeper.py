@@ -25,6 +25,8 @@ PURGE_SECONDS = 60.0
 # Workers that have stopped are remembered for this long, for the admin.
 WORKER_SECONDS = 24 * 3600.0
 BATCH = 1000
+# A job that is due and can't be promoted now is looked at again after this time.
+HELD_SECONDS = 0.05
 # Full batches that one round purges, so that a huge purge does not keep the keeper from its other work.
 PURGE_BATCHES = 20
 # Rescued jobs come back spread over this part of a lease.
@@ -103,14 +105,14 @@ class Keeper(Part):
 
     def promote(self) -> float | None:
         """Make available what is due; seconds until the next job is, None when none is scheduled."""
-        while jobs := self.store.promote(BATCH):
+        # Asked first, since that takes no lock: wake-ups come with every commit on SQLite.
+        while (due := self.store.next_due()) is not None and due <= 0:
+            jobs = self.store.promote(BATCH)
             for queue_name in {job.queue_name for job in jobs}:
                 self._on_available(queue_name)
-            if len(jobs) < BATCH or self._stopping.is_set():
-                break
-        due = self.store.next_due()
-        # Due and yet not promoted: somebody holds the row. Not at once again.
-        return None if due is None else max(due, 0.05) if due <= 0 else due
+            if not jobs or self._stopping.is_set():
+                return HELD_SECONDS  # due and yet not promoted: somebody holds the row
+        return due
 
     def rescue(self) -> None:
         """End the claims of workers whose lease ran out, and of those that have no row."""
@@ -148,6 +150,7 @@ class Keeper(Part):
 
     def close(self) -> None:
         """Resign, so that the next leader need not wait for the lease, and close the connection."""
+        self._renew_at = 0.0  # started again, it runs for the leadership at once
         if self._store is None:
             return
         if self.leads:

@@ -40,7 +40,7 @@ class Recorder:
                 statistics.retried += 1
             else:
                 statistics.snoozed += 1
-            if talk or state == "failed":
+            if talk or state == "failed" or attempted.outcome.kind == RETRY:  # which are errors and warnings
                 _log(attempted, state)
 
 

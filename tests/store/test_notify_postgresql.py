@@ -40,6 +40,8 @@ def hints(transactional_db):
         ({"delay": 5.0}, {"@"}),
         ({"run_after": -5}, {"+mail"}),
         ({"run_after": 5}, {"@"}),
+        ({"pending": True}, set()),
+        ({"pending": True, "delay": 5.0}, set()),
     ],
 )
 def test_inserting(store, clock, hints, when, expected):
