@@ -25,6 +25,12 @@ FINISHED, UNIQUE = "django_jobs_job_finished", "django_jobs_job_unique_key"
 INDEXES = {
     "insert": set(),
     "insert_many": set(),
+    "insert_unique": {UNIQUE},
+    "insert_unique, duplicate": {UNIQUE},
+    "insert_many_unique": {UNIQUE},
+    "insert_many_unique, duplicates": {UNIQUE},
+    "replace": {KEY},
+    "release_pending": {KEY},
     "claim": {KEY, CLAIM},
     "finish": {KEY},
     "finish, completed": {KEY},
@@ -42,7 +48,17 @@ INDEXES = {
     "heartbeat": {RUNNING},
     "purge_workers": {RUNNING},
 }
-BY_ID = ["finish", "finish, completed", "finish, whole rows", "release", "cancel", "retry", "get"]
+BY_ID = [
+    "replace",
+    "release_pending",
+    "finish",
+    "finish, completed",
+    "finish, whole rows",
+    "release",
+    "cancel",
+    "retry",
+    "get",
+]
 IN_ORDER = ["claim", "promote", "next_due", "purge"]
 
 
