@@ -1,7 +1,7 @@
 """PostgreSQL's plans, with statistics that are stale as a queue's are: by the intended index, whatever was estimated.
 
 The worker's own statements are planned as the worker's session does it: prepared, with a generic plan, under the
-session's settings. Those that find jobs by id must be right under a site's own settings too.
+session's settings. Those that find jobs by id or key must be right under a site's own settings too.
 """
 
 import json
@@ -49,6 +49,10 @@ INDEXES = {
     "purge_workers": {RUNNING},
 }
 BY_ID = [
+    "insert_unique",
+    "insert_unique, duplicate",
+    "insert_many_unique",
+    "insert_many_unique, duplicates",
     "replace",
     "release_pending",
     "finish",
@@ -157,7 +161,7 @@ def test_the_workers_session_goes_by_the_intended_index(statements, store):
         )
 
 
-def test_under_a_sites_own_settings_too_ids_are_found_by_the_primary_key(statements):
+def test_under_a_sites_own_settings_too_ids_and_keys_are_found_by_their_index(statements):
     plans = {name: custom_plan(*statements[name]) for name in BY_ID}
 
     assert {name: indexes_of_jobs(plan) for name, plan in plans.items()} == {
