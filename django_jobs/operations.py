@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from django_jobs.databases import jobs_database
 from django_jobs.store import django_store
-from django_jobs.store.rows import JobRow, QueueRow, QueueStats, Retried
+from django_jobs.store.rows import JobRow, QueueRow, QueueStats, Released, Retried
 
 
 def get(job_id: int, *, using: str | None = None) -> JobRow | None:
@@ -28,10 +28,18 @@ def cancel(job_ids: Iterable[int], *, using: str | None = None) -> list[JobRow]:
 def retry(job_ids: Iterable[int], *, using: str | None = None) -> list[Retried]:
     """Run finished jobs again, from their first attempt; their errors stay.
 
-    :returns: those that exist, each as it now is and whether it was retried. One that is not finished is not, nor one
-        whose unique key another job holds.
+    :returns: those that exist, each as it now is and whether it was retried, else why not. One that is not finished
+        is not, nor one whose unique key another job holds.
     """
     return django_store(jobs_database(using)).retry(list(job_ids))
+
+
+def release(job_ids: Iterable[int], *, using: str | None = None) -> list[Released]:
+    """Let pending jobs run, once their time has come.
+
+    :returns: those that exist, each as it now is and whether it was released; one that is not pending is not.
+    """
+    return django_store(jobs_database(using)).release_pending(list(job_ids))
 
 
 def purge(
