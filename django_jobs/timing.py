@@ -20,6 +20,7 @@ from __future__ import annotations
 import datetime as dt
 import functools
 from abc import ABC, abstractmethod
+from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
@@ -99,10 +100,12 @@ class Cron(Timing):
     :raises InvalidSchedule: for what is neither, has no tick in fifty years, or an unknown zone.
     """
 
-    def __init__(self, expression: str, timezone: str = "UTC") -> None:
+    def __init__(self, expression: Any, timezone: str = "UTC") -> None:
         if not isinstance(expression, str) or not expression.strip():
             raise InvalidSchedule(
-                f"The cron expression is {shown(expression)}.", "Write five fields: '*/5 * * * *'.", BAD_TIMING
+                f"The cron expression is {shown(expression)}.",
+                "Write five fields: '*/5 * * * *'.",
+                BAD_TIMING,
             )
         self.expression = " ".join(expression.split())
         self.zone = _zone(timezone)
@@ -155,7 +158,9 @@ class Interval(Timing):
     def __init__(self, every: dt.timedelta | float) -> None:
         interval = every
         if isinstance(interval, int | float) and not isinstance(interval, bool):
-            interval = dt.timedelta(seconds=interval) if 0 < interval <= limits.LONGEST_DELAY else dt.timedelta()
+            interval = (
+                dt.timedelta(seconds=interval) if 0 < interval <= limits.LONGEST_DELAY else dt.timedelta()
+            )
         if not isinstance(interval, dt.timedelta) or not SHORTEST_INTERVAL <= interval <= LONGEST_INTERVAL:
             raise InvalidSchedule(
                 f"every is {shown(every)}.",
@@ -185,16 +190,14 @@ def parse(expression: str, timezone: str) -> Timing:
     return Interval(seconds)
 
 
-def zone_name(timezone: str | dt.tzinfo) -> str:
-    """The name of a time zone that was given as such, or as a tzinfo. Raises InvalidSchedule for one that is unknown."""
-    name = timezone
-    if isinstance(name, dt.tzinfo):
-        name = "UTC" if timezone is dt.UTC else getattr(timezone, "key", timezone)
-    _zone(name)
-    return name
+def zone_name(timezone: Any) -> str:
+    """The name of a time zone, given as such or as a tzinfo. Raises InvalidSchedule for one that is unknown."""
+    if isinstance(timezone, dt.tzinfo):
+        timezone = "UTC" if timezone is dt.UTC else getattr(timezone, "key", timezone)
+    return _zone(timezone).key
 
 
-def _zone(name: str | dt.tzinfo) -> ZoneInfo:
+def _zone(name: Any) -> ZoneInfo:
     try:
         if isinstance(name, str) and len(name) <= limits.ZONE_LENGTH:
             return ZoneInfo(name)

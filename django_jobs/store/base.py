@@ -33,6 +33,7 @@ from django_jobs.store.rows import (
     Retried,
     WorkerRow,
 )
+from django_jobs.store.schedules import ScheduleStatements
 from django_jobs.store.sessions import Session
 from django_jobs.store.statements import statement
 
@@ -75,7 +76,7 @@ class Guarantees:
         )
 
 
-class Store(ABC):
+class Store(ScheduleStatements, ABC):
     """The job table of one database, over one session.
 
     :param session: runs statements: on Django's connection, in the caller's transaction, or on a connection of its
