@@ -240,6 +240,10 @@ def periodic(
     :param options: ``queue_name``, ``priority``, ``max_attempts`` of its jobs, instead of the job function's own.
     :raises InvalidSchedule: for what is not allowed, or a key that another schedule has; the message names it.
     """
+    if callable(cron):
+        raise InvalidSchedule(
+            "@periodic stands without its times.", "Write @periodic('*/5 * * * *').", BAD_TIMING
+        )
     given = _Given(cron, every, timezone, args, kwargs, missed, _check_options(options))
     given.timing()
 
@@ -260,10 +264,6 @@ def periodic(
         schedules.mark(function, _Mark(f"{function.__module__}.{name}", key, given))
         return target
 
-    if callable(cron):
-        raise InvalidSchedule(
-            "@periodic stands without its times.", "Write @periodic('*/5 * * * *').", BAD_TIMING
-        )
     return decorate
 
 

@@ -11,8 +11,8 @@ from django_jobs import enqueueing
 from django_jobs.databases import jobs_database
 from django_jobs.definitions import registry
 from django_jobs.exceptions import InvalidSchedule
-from django_jobs.schedules import UNKNOWN_JOB, schedules
-from django_jobs.serialization import decode
+from django_jobs.schedules import BAD_CALL, UNKNOWN_JOB, schedules
+from django_jobs.serialization import decode, shown
 from django_jobs.store import Store, django_store
 from django_jobs.store.rows import JobRow, NewJob, ScheduleRow
 
@@ -57,8 +57,14 @@ def job_of(schedule: ScheduleRow, tick: dt.datetime | None) -> tuple[NewJob, str
             "Define it with @job in a module that the workers import, or remove the schedule.",
             UNKNOWN_JOB,
         )
-    definition = definition.using(**decode(schedule.options))
-    new = enqueueing.prepare(definition, decode(schedule.args), decode(schedule.kwargs)).new
+    args, kwargs, options = decode(schedule.args), decode(schedule.kwargs), decode(schedule.options)
+    if not (isinstance(args, list) and isinstance(kwargs, dict) and isinstance(options, dict)):
+        raise InvalidSchedule(
+            f"The row's args, kwargs and options are {shown(args)}, {shown(kwargs)} and {shown(options)}.",
+            "They must be a list, a dict and a dict: declare the schedule anew, by a change or under another key.",
+            BAD_CALL,
+        )
+    new = enqueueing.prepare(definition.using(**options), args, kwargs).new
     # An escape keeps what somebody's SQL may have put into the key from being refused by PostgreSQL.
     return new, json.dumps({"schedule": schedule.key, "tick": None if tick is None else tick.isoformat()})
 

@@ -116,7 +116,15 @@ class TestTheHourThatComesTwice:
 
 
 ZONES = ["UTC", BERLIN, "America/New_York", "Australia/Lord_Howe", "America/Santiago", "Asia/Kathmandu"]
-EXPRESSIONS = ["0 2 * * *", "30 1 * * *", "*/15 * * * *", "7 */3 * * *", "5,50 1-3 * * MON-FRI", "0 9 1 * *", "@hourly"]
+EXPRESSIONS = [
+    "0 2 * * *",
+    "30 1 * * *",
+    "*/15 * * * *",
+    "7 */3 * * *",
+    "5,50 1-3 * * MON-FRI",
+    "0 9 1 * *",
+    "@hourly",
+]
 TIMINGS = [Cron(expression, zone) for zone in ZONES for expression in EXPRESSIONS]
 TIMINGS += [Interval(7), Interval(dt.timedelta(minutes=5)), Interval(86_400 * 3), Interval(1.5)]
 # Around the changes of the clocks in the six zones, and elsewhere.
@@ -124,7 +132,8 @@ MOMENTS = st.one_of(
     *(
         st.datetimes(utc(day).replace(tzinfo=None), (utc(day) + dt.timedelta(days=3)).replace(tzinfo=None))
         for day in (
-            "2026-03-28", "2026-10-24", "2026-03-07", "2026-10-31", "2026-04-03", "2026-10-02", "2026-09-05", "2026-06-01"
+            "2026-03-28", "2026-10-24", "2026-03-07", "2026-10-31",
+            "2026-04-03", "2026-10-02", "2026-09-05", "2026-06-01",
         )
     )
 ).map(lambda moment: moment.replace(tzinfo=dt.UTC))  # fmt: skip
@@ -224,7 +233,9 @@ class TestInterval:
         "every", [0, -5, 0.5, dt.timedelta(), dt.timedelta(seconds=-1), "300", True, None, float("nan"), 1e12]
     )
     def test_what_is_none(self, every):
-        with pytest.raises(InvalidSchedule, match=r"^every is .*\. It must be a timedelta, or a number of seconds"):
+        with pytest.raises(
+            InvalidSchedule, match=r"^every is .*\. It must be a timedelta, or a number of seconds"
+        ):
             Interval(every)
 
 
@@ -262,7 +273,9 @@ class TestCron:
         with pytest.raises(InvalidSchedule, match=r"^The cron expression is "):
             Cron(expression)
 
-    @pytest.mark.parametrize("zone", ["Europe/Berln", "", "../etc/passwd", "/etc/localtime", "Africa", "x" * 65, 5, "\0"])
+    @pytest.mark.parametrize(
+        "zone", ["Europe/Berln", "", "../etc/passwd", "/etc/localtime", "Africa", "x" * 65, 5, "\0"]
+    )
     def test_an_unknown_zone(self, zone):
         with pytest.raises(InvalidSchedule, match=r"^There is no time zone ") as caught:
             Cron("* * * * *", zone)

@@ -34,7 +34,9 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
     ticking = make.planned(now, "ticking")
     waiting, failing = make.schedule("waiting"), make.schedule("failing")
     make.schedule("gone")
-    declared = [NewSchedule(key, "tests.job", "every 60 s") for key in ("ticking", "waiting", "failing", "new")]
+    declared = [
+        NewSchedule(key, "tests.job", "every 60 s") for key in ("ticking", "waiting", "failing", "new")
+    ]
     due = make.insert(size, queue_name="due", delay=1.0)
     kinds = cycle([COMPLETED, RETRY, FAILED, SNOOZED])
     return {
