@@ -251,19 +251,21 @@ class TestTicks:
         assert store.advance_schedule(schedule, clock.after(300), now=clock.now) is None
         assert Job.objects.count() == 0
 
-    @pytest.mark.parametrize("resumed", [False, True])
-    def test_one_not_worked_out_is_not_run_by_what_was_read_before_a_change(
-        self, store, clock, make, resumed
-    ):
+    @pytest.mark.parametrize("change", ["times", "paused", "paused and resumed", "removed"])
+    def test_one_not_worked_out_is_not_run_by_what_was_read_before_a_change(self, store, clock, make, change):
         schedule = make.schedule()
         clock.advance(10)
-        if resumed:
-            store.pause_schedule("tests.schedule", True, now=clock.now)
-            store.pause_schedule("tests.schedule", False, now=clock.now)
-        else:
+        if change == "times":
             make.schedule(expression="every 60 s")
+        elif change == "removed":
+            store.remove_schedules([], now=clock.now)
+        else:
+            store.pause_schedule("tests.schedule", True, now=clock.now)
+            if change == "paused and resumed":
+                store.pause_schedule("tests.schedule", False, now=clock.now)
 
         assert tick(store, schedule, clock.now) is None
+        assert store.advance_schedule(schedule, clock.after(300), now=clock.now) is None
 
     def test_an_insert_that_fails_leaves_the_tick_to_be_tried_again(self, store, clock, make):
         schedule = make.planned(clock.now)

@@ -118,7 +118,8 @@ class TestTicks:
             run(at("10:13"))
 
         assert caplog.messages == [
-            f"Schedule 'tests.schedule': ticks from {at('07:15')} on were missed; 1 of them, from {at('10:10')} on, is run"
+            f"Schedule 'tests.schedule': ticks from {at('07:15')} on were missed; "
+            f"1 of them, from {at('10:10')} on, is run"
         ]
 
     def test_a_clock_that_steps_back(self, run, store):
