@@ -188,6 +188,13 @@ SETTINGS: dict[str, Setting] = {
             "How long finished jobs are kept.",
         ),
         Setting(
+            "SCHEDULES",
+            {},
+            "a dict from key to {'job': 'app.jobs.function', 'cron': '*/5 * * * *'}",
+            lambda value: isinstance(value, Mapping),
+            "What runs periodically, beside what @periodic declares: takes what that does.",
+        ),
+        Setting(
             "MIDDLEWARE",
             [],
             "a list of dotted paths",

@@ -384,5 +384,7 @@ def _in_its_place(poison: Attempted, error: Exception) -> Attempted:
 
 def _first_of_each_job(batch: list[Attempted]) -> tuple[list[Attempted], list[Attempted]]:
     first: dict[int, Attempted] = {}
-    again = [attempted for attempted in batch if first.setdefault(attempted.outcome.id, attempted) is not attempted]
+    again = [
+        attempted for attempted in batch if first.setdefault(attempted.outcome.id, attempted) is not attempted
+    ]
     return list(first.values()), again

@@ -1,6 +1,6 @@
 """The keeper: the maintenance, done by the one worker that leads.
 
-It promotes jobs that are due, rescues those of lost workers, and purges finished ones.
+It promotes jobs that are due, runs the ticks of schedules, rescues the jobs of lost workers, and purges finished ones.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from django_jobs import conf
 from django_jobs.store.base import Store
 from django_jobs.worker.parts import Part
+from django_jobs.worker.ticker import Ticker
 
 logger = logging.getLogger("django_jobs.keeper")
 
@@ -40,6 +41,7 @@ class Keeper(Part):
     :param trusted_for: seconds since when the worker's own heartbeats have all come in time. Rescue waits for a full
         lease of that: after an outage of the database every worker's lease looks expired.
     :param on_available: called with the name of a queue that got jobs, to wake this process without a detour.
+    :param ticker: declares the schedules, whoever leads, and runs them. None: there are none.
     """
 
     name = "keeper"
@@ -50,6 +52,7 @@ class Keeper(Part):
         lease: float,
         trusted_for: Callable[[], float],
         on_available: Callable[[str], None],
+        ticker: Ticker | None = None,
     ) -> None:
         super().__init__()
         self.holder = uuid.uuid4().hex
@@ -60,6 +63,7 @@ class Keeper(Part):
         self._store: Store | None = None
         self._trusted_for = trusted_for
         self._on_available = on_available
+        self.ticker = ticker
         self._renew_at = self._rescue_at = self._purge_at = 0.0
 
     @property
@@ -75,7 +79,10 @@ class Keeper(Part):
         if now >= self._renew_at:
             self._campaign()
             self._renew_at = now + self.lease * LEADERSHIP_PART / RENEWALS
+        retry = self.ticker.synchronise(self.store) if self.ticker is not None else None
         wait = self._renew_at - time.monotonic()
+        if retry is not None:
+            wait = min(wait, retry)
         if self.leads:
             wait = min(wait, self.maintain())
         self._rest(max(wait, 0.001))
@@ -101,6 +108,8 @@ class Keeper(Part):
             if self.purge():
                 self._purge_at = now  # there is more: again, after what else is due
         until_next = min(self._rescue_at, self._purge_at) - time.monotonic()
+        if self.ticker is not None:
+            until_next = min(until_next, self.ticker.maintain(self.store))
         return min(until_next, due) if due is not None else until_next
 
     def promote(self) -> float | None:
@@ -114,6 +123,12 @@ class Keeper(Part):
                 return HELD_SECONDS  # due and yet not promoted: somebody holds the row
         return due
 
+    def look_at_schedules(self) -> None:
+        """Schedules have changed: look at them now."""
+        if self.ticker is not None:
+            self.ticker.look()
+        self.wake()
+
     def rescue(self) -> None:
         """End the claims of workers whose lease ran out, and of those that have no row."""
         for worker in self.store.lose_workers():
@@ -124,7 +139,9 @@ class Keeper(Part):
                 worker.pid,
                 worker.expires_at,
             )
-        while jobs := self.store.rescue(BATCH, self.lease * RESCUE_SPREAD, most_errors=conf.get("MAX_ERRORS")):
+        while jobs := self.store.rescue(
+            BATCH, self.lease * RESCUE_SPREAD, most_errors=conf.get("MAX_ERRORS")
+        ):
             for job in jobs:
                 logger.warning(
                     "Job %d %s (attempt %d of %d) of lost worker %s is now %s",

@@ -33,6 +33,7 @@ from django_jobs.worker.producer import Producer
 from django_jobs.worker.recorder import Recorder
 from django_jobs.worker.signs import Signs
 from django_jobs.worker.statistics import Statistics
+from django_jobs.worker.ticker import Ticker
 
 logger = logging.getLogger("django_jobs.worker")
 
@@ -78,7 +79,10 @@ class Worker:
         self.pools = [_PoolParts(self, pool, named) for pool in self.options.pools]
         lease, interval = self.options.lease, self.options.heartbeat_interval
         self.reporter = Reporter(self, self._open_reporting_store, lease, interval)
-        self.keeper = Keeper(self.open_store, lease, lambda: self.reporter.healthy_for, self.look)
+        self.ticker = Ticker(self.options.using, self.look)
+        self.keeper = Keeper(
+            self.open_store, lease, lambda: self.reporter.healthy_for, self.look, self.ticker
+        )
         self.listener = self._make_listener()
 
     def _make_listener(self) -> Listener | None:
@@ -159,7 +163,9 @@ class Worker:
         self.signs.doubtful = True  # until there is a new id
         self._withdraw()
         self._register(store)
-        logger.error("Worker %d was taken for lost; its claims are gone. It goes on as %d.", before, self.worker_id)
+        logger.error(
+            "Worker %d was taken for lost; its claims are gone. It goes on as %d.", before, self.worker_id
+        )
         self.signs.doubtful = False
         self.look()
 
@@ -196,6 +202,8 @@ class Worker:
             self.look(hint[1:])
         elif hint == "@":
             self.keeper.wake()
+        elif hint == "~":
+            self.keeper.look_at_schedules()
         elif hint.startswith("!"):
             if hint[1:] == str(self.worker_id):
                 self.reporter.wake()
@@ -272,7 +280,9 @@ class Worker:
         )
 
     def _nothing_due(self) -> bool:
-        """Promote what is due, whoever leads, and look whether that, or anything, is for us."""
+        """Promote and tick what is due, whoever leads, and look whether that, or anything, is for us."""
+        self.ticker.synchronise(self.store)
+        self.ticker.maintain(self.store)
         try:
             self.store.promote()
             waiting = [name for name in self.store.waiting_queues() if name not in self.paused]
