@@ -324,7 +324,7 @@ class PostgreSQLStore(Store):
             "tick_schedule",
             now,
             **self._fence(schedule),
-            **self._new(new),
+            **self._new(new, tick),
             metadata=metadata,
             tick=self._time(tick),
             following=self._time(next_tick),

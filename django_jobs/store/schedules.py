@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from django_jobs.serialization import encode, parse_timestamp
 from django_jobs.store.rows import JOB_COLUMNS, JobRow, NewJob, NewSchedule, ScheduleRow, Ticked
+from django_jobs.store.unique import in_period
 
 
 class FenceLost(Exception):
@@ -97,13 +98,19 @@ class ScheduleStatements(ABC):
         return ScheduleRow(*rows[0][: len(ScheduleRow._fields)]) if rows else None
 
     def run_schedule(
-        self, schedule_id: int, new: NewJob, metadata: str, now: dt.datetime | None = None
+        self,
+        schedule_id: int,
+        new: NewJob,
+        metadata: str,
+        tick: dt.datetime | None = None,
+        now: dt.datetime | None = None,
     ) -> JobRow | None:
-        """Insert a job of a schedule, outside its ledger.
+        """Insert a job of a schedule, outside its ledger; for a tick, if one is given.
 
         None when the schedule is gone, or another live job holds the new one's unique key.
         """
-        rows = self._run("run_schedule", now, id=schedule_id, metadata=metadata, **self._new(new))
+        moment = tick or now or dt.datetime.now(dt.UTC)
+        rows = self._run("run_schedule", now, id=schedule_id, metadata=metadata, **self._new(new, moment))
         return JobRow(rows[0][: len(JOB_COLUMNS)]) if rows else None
 
     def _fence(self, schedule: ScheduleRow) -> dict[str, Any]:
@@ -114,8 +121,11 @@ class ScheduleStatements(ABC):
             "read_next_tick": self._moment(schedule.next_tick),
         }
 
-    def _new(self, new: NewJob) -> dict[str, Any]:
-        """A job's columns; it is due at once."""
+    def _new(self, new: NewJob, moment: dt.datetime) -> dict[str, Any]:
+        """A job's columns; it is due at once. A key that holds for a period holds for the one that ``moment`` is in."""
+        key, until = new.unique_key, None
+        if key is not None and new.unique_for is not None:
+            key, until = in_period(key, new.unique_for, moment)
         return {
             "name": new.name,
             "queue_name": new.queue_name,
@@ -123,8 +133,8 @@ class ScheduleStatements(ABC):
             "kwargs": new.kwargs,
             "priority": new.priority,
             "max_attempts": new.max_attempts,
-            "unique_key": new.unique_key,
-            "key_until": self._moment(new.key_until),
+            "unique_key": key,
+            "key_until": self._moment(until),
             "timeout": new.timeout,
             "tags": new.tags,
         }

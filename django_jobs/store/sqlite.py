@@ -354,7 +354,7 @@ class SQLiteStore(Store):
         now = now or dt.datetime.now(dt.UTC)
         try:
             with self.session.transaction():
-                job = self.run_schedule(schedule.id, new, metadata, now=now)
+                job = self.run_schedule(schedule.id, new, metadata, tick, now)
                 rows = self._run(
                     "tick_schedule",
                     now,

@@ -39,7 +39,7 @@ _opened = _Opened()
 
 
 def tidy() -> bool:
-    """After a job: leave the thread with sound connections, and no queries logged. Whether it keeps any. Raises nothing.
+    """After a job: leave the thread with sound connections, and no queries logged. Whether any is kept. Never raises.
 
     A connection that the job left in a transaction, with autocommit off, broken, or after an error that may have
     broken it, is thrown away together with its wrapper, which remembers such things. One of a pool is put back into it:
