@@ -6,7 +6,7 @@ import datetime as dt
 import os
 import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import psycopg
 from psycopg.types.numeric import Int8Dumper
@@ -15,7 +15,7 @@ from psycopg.types.string import TextLoader
 from django_jobs import conf
 from django_jobs.serialization import array_literal, text_array_literal
 from django_jobs.store.base import Guarantees, Store, by_claim, inserted_row, started_before
-from django_jobs.store.rows import JOB_COLUMNS, Ended, JobRow, NewJob, Outcome
+from django_jobs.store.rows import JOB_COLUMNS, Ended, JobRow, NewJob, Outcome, Updated
 from django_jobs.store.sessions import OwnSession
 from django_jobs.store.statements import Statement
 
@@ -146,6 +146,14 @@ class PostgreSQLStore(Store):
     def _ids(self, ids: Iterable[int]) -> str:
         return array_literal(ids)
 
+    _limits: ClassVar = {"first": "-infinity", "last": "infinity"}
+
+    def _moment(self, moment: dt.datetime | None) -> str | None:
+        return self._time(moment)
+
+    def _texts(self, texts: Sequence[str]) -> str:
+        return text_array_literal(texts)
+
     def insert(self, new: NewJob, now: dt.datetime | None = None) -> JobRow:
         rows = self._run(
             "insert",
@@ -244,6 +252,28 @@ class PostgreSQLStore(Store):
             ),
         )
         return self._jobs(rows)
+
+    def update(
+        self,
+        ids: Sequence[int],
+        queue_name: str | None = None,
+        priority: int | None = None,
+        run_after: dt.datetime | None = None,
+        delay: float | None = None,
+        max_attempts: int | None = None,
+        now: dt.datetime | None = None,
+    ) -> list[Updated]:
+        rows = self._run(
+            "update",
+            now,
+            ids=array_literal(sorted(set(ids))),
+            queue_name=queue_name,
+            priority=priority,
+            run_after=self._time(run_after),
+            delay=delay,
+            max_attempts=max_attempts,
+        )
+        return self._updated(rows)
 
     def next_due(self, now: dt.datetime | None = None) -> float | None:
         rows = self._run("next_due", now)

@@ -193,6 +193,13 @@ class Retried(NamedTuple):
     done: bool
 
 
+class Updated(NamedTuple):
+    """A job that was to be changed, as it now is; ``done`` says whether it was."""
+
+    job: JobRow
+    done: bool
+
+
 class WorkerRow(NamedTuple):
     """A worker as its statements return it."""
 
