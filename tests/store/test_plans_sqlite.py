@@ -99,5 +99,13 @@ def test_each_statement_goes_by_its_index(plans):
 
 
 def test_what_has_a_limit_is_read_in_its_order_and_never_sorted(plans):
-    for name in ("claim", "promote", "next_due", "purge", "select_expired"):
+    for name in ("claim", "promote", "next_due", "purge"):
         assert "USE TEMP B-TREE FOR ORDER BY" not in plans[name], name
+
+
+def test_what_is_looked_at_comes_in_the_order_of_its_index(plans):
+    for name in [name for name in plans if name.startswith("select_") and name != "select_given"]:
+        plan = plans[name]
+        for position, line in enumerate(plan):
+            if "django_jobs_job" in line:
+                assert "TEMP B-TREE" not in plan[position + 1], name
