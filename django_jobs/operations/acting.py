@@ -57,7 +57,7 @@ def retry(jobs: Jobs, *, using: str | None = None) -> Result:
 
     def do(store: Store, ids: list[int], result: Result) -> list[JobRow]:
         answers = store.retry(ids)
-        for job, done in answers:
+        for job, done, *_ in answers:
             if done:
                 result.did(job.id)
             elif job.state in FINISHED:
@@ -79,14 +79,13 @@ def release(jobs: Jobs, *, using: str | None = None) -> Result:
         wanted = wanted.within(State.PENDING)
 
     def do(store: Store, ids: list[int], result: Result) -> list[JobRow]:
-        released = {job.id: job for job in store.release_pending(ids)}
-        others = store.get([id_ for id_ in ids if id_ not in released]) if len(released) < len(ids) else []
-        for job in [*released.values(), *others]:
-            if job.id in released and job.state != State.PENDING:
+        answers = store.release_pending(ids)
+        for job, done, reason in answers:
+            if done:
                 result.did(job.id)
             else:
-                result.skip(job.id, f"it is not pending: {job.state}")
-        return [*released.values(), *others]
+                result.skip(job.id, reason)
+        return [answer.job for answer in answers]
 
     return _each_batch(wanted, using, do)
 
@@ -231,8 +230,8 @@ def _batches(
     store: Store, wanted: Filter, result: Result, finished_for: float | None = None
 ) -> Iterator[list[int]]:
     """The ids that match, a thousand at most at a time, each batch found by one statement."""
-    if wanted.ids is not None:
-        given = list(wanted.ids)
+    if wanted.id_list is not None:
+        given = list(wanted.id_list)
         for first in range(0, len(given), MOST):
             yield from _given(store, wanted, given[first : first + MOST], result, finished_for)
         return

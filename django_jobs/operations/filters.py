@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, cast
 
 from django.db.models import Model
 from django.utils import timezone
@@ -72,7 +72,12 @@ class Filter:
     @property
     def states(self) -> tuple[str, ...]:
         """The states, or none for all."""
-        return self.state or ()  # type: ignore[return-value] # __post_init__ made it a tuple
+        return cast("tuple[str, ...]", self.state or ())
+
+    @property
+    def id_list(self) -> tuple[int, ...] | None:
+        """The ids, ascending, each once."""
+        return cast("tuple[int, ...] | None", self.ids)
 
     @property
     def is_empty(self) -> bool:
@@ -107,7 +112,7 @@ class Filter:
             worker_id=self.worker_id,
             created_before=self.created_before,
             created_after=self.created_after,
-            tag=self.tag,  # type: ignore[arg-type] # __post_init__ made it a string
+            tag=cast("str | None", self.tag),
         )
 
     def legs(self, store: Store) -> Iterator[Criteria]:
@@ -126,7 +131,7 @@ class Filter:
                 yield common._replace(state=state)
 
 
-def as_filter(jobs: Filter | int | Iterable[int]) -> Filter:
+def as_filter(jobs: Any) -> Filter:
     """What an operation was given, as a filter. Raises InvalidFilter."""
     if isinstance(jobs, Filter):
         return jobs
@@ -137,8 +142,11 @@ def as_filter(jobs: Filter | int | Iterable[int]) -> Filter:
     return Filter(ids=jobs)
 
 
-def tag_of(tagged: str | Model) -> str:
-    """The tag by which jobs name this: a string is itself, a model instance is ``app_label.model:pk``."""
+def tag_of(tagged: Any) -> str:
+    """The tag by which jobs name this: a string is itself, a model instance is ``app_label.model:pk``.
+
+    Raises InvalidFilter for anything else, and for an instance that has not been saved.
+    """
     if isinstance(tagged, Model):
         if tagged.pk is None:
             raise InvalidFilter(
@@ -205,6 +213,7 @@ def _moment(value: Any, field: str) -> dt.datetime | None:
                 f"{field} is {value!r}, which has no time zone; use django.utils.timezone.now()."
             )
         value = timezone.make_aware(value, timezone.get_default_timezone())
+    assert isinstance(value, dt.datetime)
     if not 1970 <= value.astimezone(dt.UTC).year <= 9000:
         raise InvalidFilter(f"{field} is {value!r}; it must lie between the years 1970 and 9000.")
     return value

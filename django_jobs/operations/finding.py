@@ -54,7 +54,7 @@ def list_jobs(
     :raises InvalidFilter: when ``after`` is not that, or ``limit`` is out of range.
     """
     wanted = as_filter(jobs)
-    if not isinstance(limit, int) or not 1 <= limit <= MOST:
+    if not 1 <= limit <= MOST:
         raise InvalidFilter(f"limit is {limit!r}; it must be a whole number from 1 to {MOST}.")
     store = django_store(jobs_database(using))
     skip, position = (0, None) if after is None else _parse(after)
@@ -86,15 +86,11 @@ def list_jobs(
 
 
 def _page_of_ids(store: Store, wanted: Filter, limit: int, position: Position | None) -> Page:
-    given = [id_ for id_ in _tuple(wanted.ids) if position is None or id_ > position.id]
+    given = [id_ for id_ in wanted.id_list or () if position is None or id_ > position.id]
     chunk = given[:limit]
     ids = [id_ for found in matching_ids(store, wanted, chunk) for id_ in found.ids]
     more = _text(0, Position(0, None, chunk[-1])) if len(given) > limit else None
     return Page(_in_order(store, ids), more)
-
-
-def _tuple(ids: Iterable[int] | None) -> tuple[int, ...]:
-    return tuple(ids or ())
 
 
 def matching_ids(

@@ -20,10 +20,11 @@ from django.db.utils import DatabaseError, DataError, IntegrityError, InterfaceE
 
 from django_jobs.serialization import decode
 from django_jobs.store.base import CANCELLED, COMPLETED, FAILED, RETRY, SNOOZED, Store
-from django_jobs.store.rows import CLAIMS, Ended, Outcome
+from django_jobs.store.rows import CLAIMS, QUEUE_NAME, Ended, Outcome
 from django_jobs.worker.attempt import Attempted
 from django_jobs.worker.failures import with_error
 from django_jobs.worker.parts import one_line, pause_after, until
+from django_jobs.worker.retention import Retention
 
 logger = logging.getLogger("django_jobs.worker")
 
@@ -57,6 +58,7 @@ class Completer:
     def __init__(self, open_store: Callable[[], Store], on_stored: OnStored) -> None:
         self._open_store = open_store
         self._on_stored = on_stored
+        self.retention = Retention()
         self._outcomes: deque[Attempted] = deque()
         self._deferred: list[Attempted] = []
         self._in_flight: dict[int, set[int]] = {}  # writer: ids of its batch
@@ -241,7 +243,7 @@ class Completer:
         well = False  # the database has just taken another write
         while True:
             try:
-                ended = store.finish([attempted.outcome for attempted in batch])
+                ended = self._finish(store, [attempted.outcome for attempted in batch])
             except Exception as error:
                 repeated = True
                 if _is_of_an_outcome(error):
@@ -273,6 +275,20 @@ class Completer:
             else:
                 self._stored(batch, ended, repeated)
                 return
+
+    def _finish(self, store: Store, outcomes: list[Outcome]) -> list[Ended]:
+        if job_finished.receivers:  # they get the rows as stored; nobody else needs them
+            return store.finish(outcomes, whole_rows=True)
+        return store.finish(outcomes)
+
+    def _delete(self, store: Store, batch: list[Attempted], ended: list[Ended]) -> None:
+        """Delete what is not kept at all. What fails here the keeper purges, within a minute."""
+        queues = {attempted.outcome.id: attempted.job.values[QUEUE_NAME] for attempted in batch}
+        for state, ids in self.retention.to_delete(ended, queues).items():
+            try:
+                store.delete(ids, state, whole_rows=False)
+            except Exception as error:
+                logger.warning("%d %s jobs are not deleted yet: %s", len(ids), state, one_line(error))
 
     def _pause(self, failures: int) -> None:
         seconds = pause_after(failures)
@@ -315,7 +331,9 @@ class Completer:
             errors = json.dumps(decode(with_error(job, UNSTORABLE, message)))
         except Exception as second:
             logger.debug("The earlier errors of job %s are dropped: %s", job.id, one_line(second))
-            errors = json.dumps([{"number": 1, "attempt": job.attempt, "class": UNSTORABLE, "message": message}])
+            errors = json.dumps(
+                [{"number": 1, "attempt": job.attempt, "class": UNSTORABLE, "message": message}]
+            )
         plain = Outcome(outcome.id, outcome.claims, FAILED, None, UNSTORABLE, errors)
         try:
             ended = store.finish([plain])
@@ -370,5 +388,7 @@ def _is_of_an_outcome(error: Exception) -> bool:
 
 def _first_of_each_job(batch: list[Attempted]) -> tuple[list[Attempted], list[Attempted]]:
     first: dict[int, Attempted] = {}
-    again = [attempted for attempted in batch if first.setdefault(attempted.outcome.id, attempted) is not attempted]
+    again = [
+        attempted for attempted in batch if first.setdefault(attempted.outcome.id, attempted) is not attempted
+    ]
     return list(first.values()), again

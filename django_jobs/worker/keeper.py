@@ -13,6 +13,7 @@ from collections.abc import Callable
 from django_jobs import conf
 from django_jobs.store.base import Store
 from django_jobs.worker.parts import Part
+from django_jobs.worker.retention import Retention
 
 logger = logging.getLogger("django_jobs.keeper")
 
@@ -25,8 +26,6 @@ PURGE_SECONDS = 60.0
 # Workers that have stopped are remembered for this long, for the admin.
 WORKER_SECONDS = 24 * 3600.0
 BATCH = 1000
-# Full batches that one round purges, so that a huge purge does not keep the keeper from its other work.
-PURGE_BATCHES = 20
 # Rescued jobs come back spread over this part of a lease.
 RESCUE_SPREAD = 1 / 3
 
@@ -54,6 +53,7 @@ class Keeper(Part):
         self.leads = False
         self.term = 0
         self.lease = lease
+        self.retention = Retention()
         self._open_store = open_store
         self._store: Store | None = None
         self._trusted_for = trusted_for
@@ -122,7 +122,9 @@ class Keeper(Part):
                 worker.pid,
                 worker.expires_at,
             )
-        while jobs := self.store.rescue(BATCH, self.lease * RESCUE_SPREAD, most_errors=conf.get("MAX_ERRORS")):
+        while jobs := self.store.rescue(
+            BATCH, self.lease * RESCUE_SPREAD, most_errors=conf.get("MAX_ERRORS")
+        ):
             for job in jobs:
                 logger.warning(
                     "Job %d %s (attempt %d of %d) of lost worker %s is now %s",
@@ -133,16 +135,7 @@ class Keeper(Part):
 
     def purge(self) -> bool:
         """Delete finished jobs past their retention, and old workers; whether there is more to delete."""
-        more = False
-        for state, age in conf.retention().items():
-            if age is None:
-                continue
-            for _ in range(PURGE_BATCHES):
-                gone = len(self.store.purge(state, age, BATCH))
-                if gone < BATCH or self._stopping.is_set():
-                    break
-            else:
-                more = True
+        more = self.retention.purge(self.store, self._stopping.is_set)
         self.store.purge_workers(WORKER_SECONDS)
         return more
 
