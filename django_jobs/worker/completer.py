@@ -19,8 +19,9 @@ from collections.abc import Callable, Sequence
 from django.db.utils import DatabaseError, DataError, IntegrityError, InterfaceError, OperationalError
 
 from django_jobs.serialization import decode
+from django_jobs.signals import job_finished
 from django_jobs.store.base import CANCELLED, COMPLETED, FAILED, RETRY, SNOOZED, Store
-from django_jobs.store.rows import CLAIMS, QUEUE_NAME, Ended, Outcome
+from django_jobs.store.rows import CLAIMS, Ended, Outcome
 from django_jobs.worker.attempt import Attempted
 from django_jobs.worker.failures import with_error
 from django_jobs.worker.parts import one_line, pause_after, until
@@ -273,22 +274,13 @@ class Completer:
                             return
                         well = self._is_well(store, batch[0].outcome)
             else:
-                self._stored(batch, ended, repeated)
+                self._stored(store, batch, ended, repeated)
                 return
 
     def _finish(self, store: Store, outcomes: list[Outcome]) -> list[Ended]:
         if job_finished.receivers:  # they get the rows as stored; nobody else needs them
             return store.finish(outcomes, whole_rows=True)
         return store.finish(outcomes)
-
-    def _delete(self, store: Store, batch: list[Attempted], ended: list[Ended]) -> None:
-        """Delete what is not kept at all. What fails here the keeper purges, within a minute."""
-        queues = {attempted.outcome.id: attempted.job.values[QUEUE_NAME] for attempted in batch}
-        for state, ids in self.retention.to_delete(ended, queues).items():
-            try:
-                store.delete(ids, state, whole_rows=False)
-            except Exception as error:
-                logger.warning("%d %s jobs are not deleted yet: %s", len(ids), state, one_line(error))
 
     def _pause(self, failures: int) -> None:
         seconds = pause_after(failures)
@@ -342,10 +334,10 @@ class Completer:
             return False
         logger.error("The outcome of job %s can't be stored: %s", job.id, one_line(error))
         replaced = poison._replace(outcome=plain, error=f"the outcome can't be stored: {one_line(error)}")
-        self._stored([replaced], ended, repeated=False)
+        self._stored(store, [replaced], ended, repeated=False)
         return True
 
-    def _stored(self, batch: list[Attempted], ended: list[Ended], repeated: bool) -> None:
+    def _stored(self, store: Store, batch: list[Attempted], ended: list[Ended], repeated: bool) -> None:
         by_id = {item.id: item for item in ended}
         if repeated:
             # An earlier try may have been stored and its answer lost: then the claim is the same, and over.
@@ -363,6 +355,8 @@ class Completer:
             self._on_stored(batch, by_id)
         except Exception:
             logger.exception("What is to happen after outcomes are stored failed")
+        if self.retention.deletes_at_once:
+            self.retention.delete_ended(store, [attempted.job for attempted in batch], by_id)
 
 
 # What a job can be after an outcome was stored; cancelled by request, too.

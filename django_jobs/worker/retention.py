@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -10,8 +11,11 @@ from dataclasses import dataclass, field
 from django_jobs import conf
 from django_jobs.states import FINISHED
 from django_jobs.store import Store
-from django_jobs.store.rows import Ended
+from django_jobs.store.rows import Ended, JobRow
 from django_jobs.store.selecting import Position
+from django_jobs.worker.parts import one_line
+
+logger = logging.getLogger("django_jobs.worker")
 
 BATCH = 1000
 # Full batches that one round purges for each rule, so that a huge purge does not keep the keeper from its other work.
@@ -67,16 +71,29 @@ class Retention:
         own = self.by_queue.get(queue_name, {})
         return own[state] if state in own else self.general[state]
 
-    def to_delete(self, ended: Iterable[Ended], queues: Mapping[int, str]) -> dict[str, list[int]]:
-        """Of outcomes that were stored, the ids of the jobs that are not kept at all, by state.
+    def delete_ended(self, store: Store, jobs: Iterable[JobRow], ended: Mapping[int, Ended]) -> None:
+        """Delete those of the jobs that are not kept at all. What fails here is purged later, by the keeper.
 
-        :param queues: the jobs' queues, by id.
+        :param jobs: as they were when they were claimed.
+        :param ended: what was stored of them, by id.
         """
         ids: dict[str, list[int]] = defaultdict(list)
-        for item in ended:
-            if item.stored and item.state in FINISHED and self.age(queues[item.id], item.state) == 0:
-                ids[item.state].append(item.id)
-        return ids
+        for job in jobs:
+            item = ended.get(job.id)
+            if (
+                item is not None
+                and item.stored
+                and item.state in FINISHED
+                and self.age(job.queue_name, item.state) == 0
+            ):
+                ids[item.state].append(job.id)
+        for state, gone in ids.items():
+            try:
+                store.delete(gone, state, whole_rows=False)
+            except Exception as error:
+                logger.warning(
+                    "%d jobs that are %s are not deleted yet: %s", len(gone), state, one_line(error)
+                )
 
     def purge(self, store: Store, stopping: Callable[[], bool] = lambda: False) -> bool:
         """Delete what is past its time, a bounded number of batches; whether there may be more."""
