@@ -99,7 +99,9 @@ class Filter:
     def describe(self) -> str:
         """In words, for a confirmation."""
         given = {field.name: getattr(self, field.name) for field in fields(self)}
-        parts = [f"{name} {_words(value)}" for name, value in given.items() if value is not None]
+        parts = [
+            f"{name.replace('_', ' ')} {_words(value)}" for name, value in given.items() if value is not None
+        ]
         return " and ".join(parts) if parts else "any jobs at all"
 
     @property
