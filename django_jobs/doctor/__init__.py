@@ -14,7 +14,7 @@ from django.utils.translation import ngettext
 from django_jobs.databases import jobs_database
 from django_jobs.doctor import common, postgresql, sqlite
 from django_jobs.doctor.findings import ERROR, OK, WARNING, Finding
-from django_jobs.store import django_store
+from django_jobs.store import own_store
 
 Examination = Callable[[str], Iterable[Finding]]
 
@@ -27,7 +27,7 @@ def examine(using: str | None = None) -> Iterator[Finding]:
     The first says what the database guarantees.
     """
     alias = jobs_database(using)
-    yield Finding(OK, "guarantees", django_store(alias).guarantees().describe())
+    yield Finding(OK, "guarantees", own_store(alias).guarantees().describe())
     yield from _system_checks()
     try:
         connections[alias].ensure_connection()

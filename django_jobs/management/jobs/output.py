@@ -66,7 +66,10 @@ class Output:
 
     def pairs(self, pairs: Iterable[tuple[str, Any]]) -> None:
         """Names and values, one below the other."""
-        shown = [(name, "" if value is None else clean(_text(value))) for name, value in pairs]
+        shown = [
+            (name, clean(json.dumps(value, ensure_ascii=False) if isinstance(value, list) else _text(value)))
+            for name, value in pairs
+        ]
         width = max(len(name) for name, _ in shown)
         for name, value in shown:
             self.stdout.write(f"{name:<{width}}  {value}".rstrip())
