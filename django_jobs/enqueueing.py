@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from asgiref.sync import sync_to_async
 from django.db import transaction
 from django.utils import timezone
 
-from django_jobs import conf, signals
+from django_jobs import conf, signals, uniqueness
 from django_jobs.databases import jobs_database
 from django_jobs.exceptions import InvalidArguments, InvalidJob
-from django_jobs.serialization import shown
+from django_jobs.serialization import encode, shown
 from django_jobs.store import django_store
 from django_jobs.store.rows import JobRow, NewJob
 
@@ -22,8 +22,14 @@ if TYPE_CHECKING:
 
 # Jobs inserted by one statement. More would not be faster, and would hold more memory in the server.
 CHUNK = 5000
+# Of jobs with unique keys more: a statement inserts its keys in order, so that two callers with the same ones don't
+# wait for each other in a circle, but of two statements in a transaction the second may have keys before the first's.
+KEYED_CHUNK = 50_000
 # And their arguments: a statement's text is limited on both databases (1 GB), and quoting makes it longer.
 CHUNK_CHARACTERS = 50_000_000
+
+
+More = Callable[[NewJob, Sequence[Any], Mapping[str, Any]], NewJob]
 
 
 class Prepared(NamedTuple):
@@ -40,7 +46,9 @@ def prepare(definition: JobDefinition[Any, Any], args: Sequence[Any], kwargs: Ma
         encoded = definition.arguments.encode(args, kwargs, conf.get("MAX_ARGUMENT_BYTES"))
     except InvalidArguments as error:
         raise InvalidArguments(f"{definition.name}: {error}") from None
-    return Prepared(NewJob(*_options(definition), *encoded), definition.options.using)
+    new = NewJob(*_options(definition), *encoded)
+    more = _more(definition)
+    return Prepared(new if more is None else more(new, args, kwargs), definition.options.using)
 
 
 def enqueue(definition: JobDefinition[Any, Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> JobRow:
@@ -90,6 +98,7 @@ def enqueue_calls(
     options = _options(definition)
     most_bytes = conf.get("MAX_ARGUMENT_BYTES")
     arguments = definition.arguments
+    more = _more(definition)
     new = []
     for position, call in enumerate(calls):
         args: Sequence[Any] = ()
@@ -108,7 +117,8 @@ def enqueue_calls(
             encoded = arguments.encode(args, kwargs, most_bytes)
         except InvalidArguments as error:
             raise InvalidArguments(f"{definition.name}.enqueue_many(): call {position}: {error}") from None
-        new.append(NewJob(*options, *encoded))
+        one = NewJob(*options, *encoded)
+        new.append(one if more is None else more(one, args, kwargs))
     return _insert(new, jobs_database(definition.options.using)) if new else []
 
 
@@ -127,16 +137,38 @@ def _insert(new: list[NewJob], alias: str) -> list[JobRow]:
 
 def _chunks(new: list[NewJob]) -> Iterator[list[NewJob]]:
     sizes = [len(job.args) + len(job.kwargs) for job in new]
-    if len(new) <= CHUNK and sum(sizes) <= CHUNK_CHARACTERS:
+    most = CHUNK if all(job.unique_key is None for job in new) else KEYED_CHUNK
+    if len(new) <= most and sum(sizes) <= CHUNK_CHARACTERS:
         yield new
         return
     first = size = 0
     for index, more in enumerate(sizes):
-        if index > first and (index - first == CHUNK or size + more > CHUNK_CHARACTERS):
+        if index > first and (index - first == most or size + more > CHUNK_CHARACTERS):
             yield new[first:index]
             first, size = index, 0
         size += more
     yield new[first:]
+
+
+def _more(definition: JobDefinition[Any, Any]) -> More | None:
+    """What adds to a NewJob what few jobs have; None for a definition of which no job has any of it."""
+    options = definition.options
+    key_of = uniqueness.key_function(definition)
+    tags = encode(list(options.tags)) if options.tags else None
+    if key_of is None and not options.pending and tags is None:
+        return None
+    seconds = None if options.unique_for is None else int(options.unique_for.total_seconds())
+    replace = options.on_duplicate == "replace"
+
+    def more(new: NewJob, args: Sequence[Any], kwargs: Mapping[str, Any]) -> NewJob:
+        key = key_of(args, kwargs) if key_of is not None else None
+        if key is None:
+            return new._replace(pending=options.pending, tags=tags)
+        return new._replace(
+            pending=options.pending, tags=tags, unique_key=key, unique_for=seconds, replace=replace
+        )
+
+    return more
 
 
 def _options(

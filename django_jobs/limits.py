@@ -5,6 +5,10 @@ from __future__ import annotations
 NAME_LENGTH = 200
 QUEUE_LENGTH = 100
 KEY_LENGTH = 255
+# What a key of unique_for may have, for its period is written behind it: "@2031-05-06T07:00:00Z/3600".
+PERIOD_KEY_LENGTH = KEY_LENGTH - 32
+TAG_LENGTH = 255
+MOST_TAGS = 20
 ERROR_CLASS_LENGTH = 200
 HOST_LENGTH = 255
 VERSION_LENGTH = 50

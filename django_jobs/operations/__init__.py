@@ -14,7 +14,7 @@ from django_jobs.operations.acting import (
     run_now,
     update,
 )
-from django_jobs.operations.filters import Filter, InvalidFilter, tag_of
+from django_jobs.operations.filters import Filter, InvalidFilter
 from django_jobs.operations.finding import Page, failed, get, list_jobs, tagged
 from django_jobs.operations.queues import pause, queue, queues, resume, stats, stats_by_queue, stats_for
 from django_jobs.operations.results import Result
@@ -41,7 +41,6 @@ __all__ = [
     "stats",
     "stats_by_queue",
     "stats_for",
-    "tag_of",
     "tagged",
     "update",
 ]

@@ -57,7 +57,7 @@ def retry(jobs: Jobs, *, using: str | None = None) -> Result:
 
     def do(store: Store, ids: list[int], result: Result) -> list[JobRow]:
         answers = store.retry(ids)
-        for job, done, *_ in answers:
+        for job, done, _ in answers:
             if done:
                 result.did(job.id)
             elif job.state in FINISHED:
@@ -80,11 +80,11 @@ def release(jobs: Jobs, *, using: str | None = None) -> Result:
 
     def do(store: Store, ids: list[int], result: Result) -> list[JobRow]:
         answers = store.release_pending(ids)
-        for job, done, reason in answers:
+        for job, done, _ in answers:
             if done:
                 result.did(job.id)
             else:
-                result.skip(job.id, reason)
+                result.skip(job.id, f"it is not pending: {job.state}")
         return [answer.job for answer in answers]
 
     return _each_batch(wanted, using, do)

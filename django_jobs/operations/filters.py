@@ -11,10 +11,12 @@ from django.db.models import Model
 from django.utils import timezone
 
 from django_jobs import limits
+from django_jobs.exceptions import InvalidJob
 from django_jobs.serialization import find_problem, shown
 from django_jobs.states import State
 from django_jobs.store import Store
 from django_jobs.store.selecting import Criteria
+from django_jobs.tags import tag_of
 
 STATES = tuple(str(state) for state in State)
 _LARGEST_ID = 2**63 - 1
@@ -38,7 +40,7 @@ class Filter:
     :param name: the name of the job function, as the rows have it.
     :param ids: the ids.
     :param error_class: the class of the last error, as ``module.Class``.
-    :param tag: one of the job's tags: a string, or a model instance (:func:`~django_jobs.operations.tag_of`).
+    :param tag: one of the job's tags: a string, or a model instance (:func:`~django_jobs.tags.tag_of`).
     :param created_before: a moment, exclusive; aware (naive ones are in the default time zone with ``USE_TZ=False``).
     :param created_after: a moment, inclusive.
     :param worker_id: the worker of its last claim.
@@ -60,7 +62,7 @@ class Filter:
         self._set("ids", None if self.ids is None else _ids(self.ids))
         for field, length in _TEXTS.items():
             self._set(field, _text(getattr(self, field), field, length))
-        self._set("tag", None if self.tag is None else tag_of(self.tag))
+        self._set("tag", None if self.tag is None else _tag(self.tag))
         for field in ("created_before", "created_after"):
             self._set(field, _moment(getattr(self, field), field))
         if self.worker_id is not None:
@@ -144,24 +146,11 @@ def as_filter(jobs: Any) -> Filter:
     return Filter(ids=jobs)
 
 
-def tag_of(tagged: Any) -> str:
-    """The tag by which jobs name this: a string is itself, a model instance is ``app_label.model:pk``.
-
-    Raises InvalidFilter for anything else, and for an instance that has not been saved.
-    """
-    if isinstance(tagged, Model):
-        if tagged.pk is None:
-            raise InvalidFilter(
-                f"{shown(tagged)} has not been saved: it has no primary key that a job could name."
-            )
-        return f"{tagged._meta.label_lower}:{tagged.pk}"
-    if not isinstance(tagged, str) or not tagged:
-        raise InvalidFilter(
-            f"tag is {shown(tagged)}; it must be a string that is not empty, or a model instance."
-        )
-    if problem := find_problem(tagged, "tag"):
-        raise InvalidFilter(problem)
-    return str.__str__(tagged)
+def _tag(tagged: Any) -> str:
+    try:
+        return tag_of(tagged)
+    except InvalidJob as error:
+        raise InvalidFilter(str(error)) from None
 
 
 def _states(state: Any) -> tuple[str, ...]:

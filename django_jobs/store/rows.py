@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from django_jobs.serialization import Undecodable, decode, parse_timestamp
 
@@ -101,6 +101,9 @@ class JobRow:
 
     __slots__ = ("values",)
 
+    #: Of what an enqueue returned: whether it is a job that was there already and holds the unique key.
+    is_duplicate: ClassVar[bool] = False
+
     def __init__(self, values: tuple[Any, ...]) -> None:
         self.values = values
 
@@ -142,8 +145,20 @@ class JobRow:
         return hash(self.values[ID])
 
 
+class Duplicate(JobRow):
+    """The job that an enqueue found instead of inserting one. (A class, so that no other row carries a flag.)"""
+
+    __slots__ = ()
+
+    is_duplicate: ClassVar[bool] = True
+
+
 class NewJob(NamedTuple):
-    """What is inserted. All of it has been checked; ``args``, ``kwargs`` and ``tags`` are encoded; times in seconds."""
+    """What is inserted. All of it has been checked; ``args``, ``kwargs`` and ``tags`` are encoded; times in seconds.
+
+    With ``unique_for`` the key is held for the rest of the current period of that many seconds, which is part of the
+    key. ``replace``: a waiting job that holds the key takes over these arguments and this time.
+    """
 
     name: str
     queue_name: str = "default"
@@ -157,7 +172,8 @@ class NewJob(NamedTuple):
     timeout: float | None = None
     tags: str | None = None
     unique_key: str | None = None
-    key_until: dt.datetime | None = None
+    unique_for: int | None = None
+    replace: bool = False
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -187,10 +203,19 @@ class Ended(NamedTuple):
 
 
 class Retried(NamedTuple):
-    """A job that was to be retried, as it now is; ``done`` says whether it was."""
+    """A job that was to be retried, as it now is; ``done`` says whether it was, else ``reason`` why not."""
 
     job: JobRow
     done: bool
+    reason: str = ""
+
+
+class Released(NamedTuple):
+    """A job that was to be released, as it now is; ``done`` says whether it was, else ``reason`` why not."""
+
+    job: JobRow
+    done: bool
+    reason: str = ""
 
 
 class Updated(NamedTuple):

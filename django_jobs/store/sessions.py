@@ -6,7 +6,7 @@ import contextlib
 from abc import ABC, abstractmethod
 from typing import Any
 
-from django.db import DatabaseError, connections
+from django.db import DatabaseError, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import DatabaseErrorWrapper, InterfaceError
 
@@ -28,6 +28,10 @@ class Session(ABC):
     @abstractmethod
     def fetch(self, statement: Statement, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
         """Run a statement and return all of its rows."""
+
+    def savepoint(self) -> contextlib.AbstractContextManager[None]:
+        """A block that an exception undoes and leaves the caller's transaction whole; without one, just a block."""
+        return contextlib.nullcontext()
 
     def close(self) -> None:  # noqa: B027 - Django's connection is not ours to close
         """Close the connection, if the session has one of its own; the next statement opens a new one."""
@@ -55,6 +59,11 @@ class DjangoSession(Session):
             cursor.execute(statement.pyformat, parameters)
             with connection.wrap_database_errors:
                 return rows_of(cursor.cursor)
+
+    def savepoint(self) -> contextlib.AbstractContextManager[None]:
+        if connections[self.alias].in_atomic_block:
+            return transaction.atomic(using=self.alias)
+        return contextlib.nullcontext()
 
 
 class OwnSession(Session):

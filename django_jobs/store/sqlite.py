@@ -6,7 +6,8 @@ import datetime as dt
 import json
 import sqlite3
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, ClassVar
 
 from django_jobs import conf
@@ -19,11 +20,24 @@ from django_jobs.store.base import (
     Store,
     by_claim,
     inserted_row,
+    retried,
     started_before,
 )
-from django_jobs.store.rows import JOB_COLUMNS, Ended, JobRow, NewJob, Outcome, Retried, Updated
+from django_jobs.store.rows import (
+    ID,
+    JOB_COLUMNS,
+    UNIQUE_KEY,
+    Duplicate,
+    Ended,
+    JobRow,
+    NewJob,
+    Outcome,
+    Retried,
+    Updated,
+)
 from django_jobs.store.sessions import OwnSession
 from django_jobs.store.statements import Statement, statement
+from django_jobs.store.unique import Found, in_period
 
 _WIDTH = len(JOB_COLUMNS)
 
@@ -197,30 +211,32 @@ class SQLiteStore(Store):
         return json.dumps(list(texts))
 
     def insert(self, new: NewJob, now: dt.datetime | None = None) -> JobRow:
+        if new.unique_key is not None:
+            return self.insert_unique([new], now)[0]
         now = now or dt.datetime.now(dt.UTC)
-        rows = self._run(
-            "insert",
-            now,
-            name=new.name,
-            queue_name=new.queue_name,
-            priority=new.priority,
-            max_attempts=new.max_attempts,
-            args=new.args,
-            kwargs=new.kwargs,
-            run_after=self._due(new.run_after, new.delay, now),
-            pending=new.pending,
-            timeout=new.timeout,
-            tags=new.tags,
-        )
-        return JobRow(rows[0])
+        return JobRow(self._run("insert", now, **self._one(new, now))[0])
+
+    def _one(self, new: NewJob, now: dt.datetime) -> dict[str, Any]:
+        return {
+            "name": new.name,
+            "queue_name": new.queue_name,
+            "priority": new.priority,
+            "max_attempts": new.max_attempts,
+            "args": new.args,
+            "kwargs": new.kwargs,
+            "run_after": self._due(new.run_after, new.delay, now),
+            "pending": new.pending,
+            "timeout": new.timeout,
+            "tags": new.tags,
+        }
 
     def insert_many(self, new: Sequence[NewJob], now: dt.datetime | None = None) -> list[JobRow]:
         if not new:
             return []
+        if not all(job[11] is None for job in new):  # a unique key
+            return self.insert_unique(new, now)
         now = now or dt.datetime.now(dt.UTC)
-        due: dict[tuple[Any, Any], str] = {}
-        for when in {(job.run_after, job.delay) for job in new}:
-            due[when] = self._due(*when, now)
+        due = self._all_due(new, now)
         rows = self._run(
             "insert_many",
             now,
@@ -236,6 +252,41 @@ class SQLiteStore(Store):
         )
         rows.sort()
         return [inserted_row(row, job) for row, job in zip(rows, new, strict=True)]
+
+    def _insert_unique(self, new: Sequence[NewJob], now: dt.datetime | None) -> Sequence[Found | None]:
+        now = now or dt.datetime.now(dt.UTC)
+        keys = [_key(job, now) for job in new]
+        if len(new) == 1 and new[0].unique_key is not None:
+            key, until = keys[0]
+            rows = self._run("insert_unique", now, **self._one(new[0], now), unique_key=key, key_until=until)
+            return [_found(rows[0])]
+        due = self._all_due(new, now)
+        rows = self._run(
+            "insert_many_unique",
+            now,
+            rows=json.dumps(
+                [
+                    (*job[:4], due[job[4], job[5]], *job[6:11], *key)
+                    for job, key in zip(new, keys, strict=True)
+                ],
+                ensure_ascii=False,
+            ),
+        )
+        rows.sort(key=itemgetter(ID))
+        plain = (row for row in rows if row[UNIQUE_KEY] is None)
+        keyed = {row[UNIQUE_KEY]: row for row in rows}
+        return [_found(next(plain) if key is None else keyed[key]) for key, _ in keys]
+
+    def replace(self, new: Mapping[int, NewJob], now: dt.datetime | None = None) -> list[JobRow]:
+        now = now or dt.datetime.now(dt.UTC)
+        rows = [
+            (id_, job.args, job.kwargs, self._due(job.run_after, job.delay, now)) for id_, job in new.items()
+        ]
+        return self._jobs(self._run("replace", now, rows=json.dumps(rows, ensure_ascii=False)))
+
+    def _all_due(self, new: Sequence[NewJob], now: dt.datetime) -> dict[tuple[Any, Any], str]:
+        """When they may run, by run_after and delay, of which many jobs of a call have the same."""
+        return {when: self._due(*when, now) for when in {(job.run_after, job.delay) for job in new}}
 
     def _due(self, run_after: dt.datetime | None, delay: float | None, now: dt.datetime) -> str:
         if run_after is not None:
@@ -284,7 +335,7 @@ class SQLiteStore(Store):
         # SQLite's RETURNING sees no other table, so that a row was retried is read off the time that it now has.
         now = now or dt.datetime.now(dt.UTC)
         jobs = self._jobs(self._run("retry", now, ids=self._ids(sorted(ids))))
-        return [Retried(job, job.state == "available" and job.run_after == now) for job in jobs]
+        return [retried(job, job.state == "available" and job.run_after == now) for job in jobs]
 
     def update(
         self,
@@ -315,3 +366,16 @@ class SQLiteStore(Store):
         due = parse_timestamp(rows[0][0])
         assert due is not None
         return (due - (now or dt.datetime.now(dt.UTC))).total_seconds()
+
+
+def _key(job: NewJob, now: dt.datetime) -> tuple[str | None, str | None]:
+    """A job's key, with its period if it has one, and until when it is held."""
+    if job.unique_key is None or job.unique_for is None:
+        return job.unique_key, None
+    key, until = in_period(job.unique_key, job.unique_for, now)
+    return key, timestamp_text(until)
+
+
+def _found(row: tuple[Any, ...]) -> Found:
+    values = row[:_WIDTH]
+    return Found(JobRow(values) if row[_WIDTH] else Duplicate(values))

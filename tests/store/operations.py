@@ -39,12 +39,26 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
     make.insert(5, queue_name="waiting")
     make.insert(5, queue_name="later", run_after=make.clock.after(-10))
     due = make.insert(size, queue_name="due", delay=1.0)
+    keyed = [NewJob("tests.job", unique_key=f"key {number}") for number in range(size + 1)]
+    held = make.store.insert_many(keyed, now=now)
+    pending = make.insert(size, queue_name="pending", pending=True)
     kinds = cycle([COMPLETED, RETRY, FAILED, SNOOZED])
     return {
         "insert": lambda store: store.insert(new, now=now),
         "insert_many": lambda store: store.insert_many(
             [new, new._replace(priority=1, delay=5.0)] * 5, now=now
         ),
+        "insert_unique": lambda store: store.insert(new._replace(unique_key="new"), now=now),
+        "insert_unique, duplicate": lambda store: store.insert(keyed[0], now=now).is_duplicate,
+        "insert_many_unique": lambda store: store.insert_many(
+            [new, *(job._replace(unique_key=f"new {job.unique_key}", unique_for=60) for job in keyed)],
+            now=now,
+        ),
+        "insert_many_unique, duplicates": lambda store: (
+            store.insert_many([*keyed, new], now=now)[0].is_duplicate
+        ),
+        "replace": lambda store: store.replace({job.id: new for job in held[:size]}, now=now),
+        "release_pending": lambda store: store.release_pending([job.id for job in pending], now=now),
         "claim": lambda store: store.claim(worker, "waiting", 3, now=now),
         "finish": lambda store: store.finish(
             [Outcome(job.id, job.claims, kind, delay=5.0) for job, kind in zip(mixed, kinds, strict=False)],
@@ -66,7 +80,7 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
         "update": lambda store: store.update([job.id for job in due], priority=5, delay=60.0, now=now),
         "delete": lambda store: store.delete([job.id for job in gone], now=now),
         "delete, ended": lambda store: store.delete([job.id for job in ended], "cancelled", now, whole_rows=False),
-        "select_newest": lambda store: select(store),
+        "select_newest": select,
         "select_finished": lambda store: select(store, state="failed"),
         "select_running": lambda store: select(store, state="running"),
         "select_scheduled": lambda store: select(store, state="scheduled"),

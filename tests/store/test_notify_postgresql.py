@@ -63,6 +63,42 @@ def test_many_inserted_send_one_hint_for_each_queue(store, clock, hints):
     assert sorted(hints()) == sorted(["+mail", "+default", '+a "b" \\c, {d}', "+é", "@"])
 
 
+def test_of_unique_jobs_only_those_that_are_inserted_send_hints(store, clock, hints):
+    keyed = [NewJob("tests.job", queue, unique_key=queue) for queue in ("a", "b", "c")]
+    store.insert(keyed[0], now=clock.now)
+    store.insert(NewJob("tests.job", unique_key="later", delay=5.0), now=clock.now)
+    assert sorted(hints()) == ["+a", "@"]
+
+    store.insert(keyed[0], now=clock.now)
+    store.insert_many(keyed[:1], now=clock.now)
+    store.insert(NewJob("tests.job", unique_key="pending", pending=True), now=clock.now)
+    assert hints() == []
+
+    waiting = NewJob("tests.job", "c", unique_key="pending too", pending=True)
+    store.insert_many([*keyed, waiting, NewJob("tests.job", "b")], now=clock.now)
+    assert sorted(hints()) == ["+b", "+c"]
+
+
+def test_replacing(store, clock, hints):
+    new = NewJob("tests.job", "mail", unique_key="key", replace=True)
+    store.insert(new, now=clock.now)
+    hints()
+
+    store.insert(new._replace(delay=5.0), now=clock.now)
+    assert hints() == ["@"]
+    store.insert(new, now=clock.now)
+    assert hints() == ["+mail"]
+
+
+def test_releasing_pending_jobs(store, make, clock, hints):
+    now, later = make.one(queue_name="mail", pending=True), make.one(pending=True, delay=5.0)
+    assert hints() == []
+
+    store.release_pending([now.id, later.id], now=clock.now)
+
+    assert sorted(hints()) == ["+mail", "@"]
+
+
 def test_one_transaction_sends_each_hint_once_when_it_commits(shared, clock, hints):
     with transaction.atomic():
         for _ in range(3):

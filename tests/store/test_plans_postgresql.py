@@ -1,7 +1,7 @@
 """PostgreSQL's plans, with statistics that are stale as a queue's are: by the intended index, whatever was estimated.
 
 The worker's own statements are planned as the worker's session does it: prepared, with a generic plan, under the
-session's settings. Those that find jobs by id must be right under a site's own settings too.
+session's settings. Those that find jobs by id or key must be right under a site's own settings too.
 """
 
 import json
@@ -25,6 +25,12 @@ FINISHED, UNIQUE = "django_jobs_job_finished", "django_jobs_job_unique_key"
 INDEXES = {
     "insert": set(),
     "insert_many": set(),
+    "insert_unique": {UNIQUE},
+    "insert_unique, duplicate": {UNIQUE},
+    "insert_many_unique": {UNIQUE},
+    "insert_many_unique, duplicates": {UNIQUE},
+    "replace": {KEY},
+    "release_pending": {KEY},
     "claim": {KEY, CLAIM},
     "finish": {KEY},
     "finish, completed": {KEY},
@@ -52,7 +58,25 @@ INDEXES = {
     "heartbeat": {RUNNING},
     "purge_workers": {RUNNING},
 }
-BY_ID = ["finish", "finish, completed", "finish, whole rows", "release", "cancel", "retry", "update", "delete", "delete, ended", "select_given", "get"]
+BY_ID = [
+    "insert_unique",
+    "insert_unique, duplicate",
+    "insert_many_unique",
+    "insert_many_unique, duplicates",
+    "replace",
+    "release_pending",
+    "finish",
+    "finish, completed",
+    "finish, whole rows",
+    "release",
+    "cancel",
+    "retry",
+    "update",
+    "delete",
+    "delete, ended",
+    "select_given",
+    "get",
+]
 IN_ORDER = ["claim", "promote", "next_due", "purge"]
 SEARCHES = ["select_newest", "select_finished", "select_running", "select_scheduled", "select_available", "select_expired"]
 
@@ -152,7 +176,7 @@ def test_the_workers_session_goes_by_the_intended_index(statements, store):
         )
 
 
-def test_under_a_sites_own_settings_too_ids_are_found_by_the_primary_key(statements):
+def test_under_a_sites_own_settings_too_ids_and_keys_are_found_by_their_index(statements):
     plans = {name: custom_plan(*statements[name]) for name in BY_ID}
 
     assert {name: indexes_of_jobs(plan) for name, plan in plans.items()} == {

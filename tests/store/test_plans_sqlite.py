@@ -26,6 +26,12 @@ RESCUE = {
 PLANS = {
     "insert": set(),
     "insert_many": set(),
+    "insert_unique": set(),
+    "insert_unique, duplicate": set(),
+    "insert_many_unique": set(),
+    "insert_many_unique, duplicates": set(),
+    "replace": {KEY},
+    "release_pending": {KEY},
     "claim": {KEY, WORKER, "SEARCH django_jobs_job USING INDEX django_jobs_job_claim (queue_name=?)"},
     "finish": {KEY},
     "finish, completed": {KEY},
