@@ -22,7 +22,7 @@ from django_jobs.store.selecting import MOST
 Jobs = Filter | int | Iterable[int]
 
 GONE = "there is no such job"
-NO_MATCH = "it does not match, or does not exist"
+NO_MATCH = "it does not match, or is not there"
 
 
 def cancel(jobs: Jobs, *, using: str | None = None) -> Result:
@@ -185,13 +185,36 @@ def purge(
     age = _age(older_than)
     store = django_store(jobs_database(using))
     result = Result()
+    if wanted.id_list is not None:
+        for chunk in _chunks(wanted.id_list):
+            _purge_ids(store, wanted, chunk, age, result)
+        return result
     for state in wanted.states:
         for ids in _batches(store, wanted.within(state), result, finished_for=age):
-            deleted = store.delete(ids, state, whole_rows=False)
-            for job in deleted:
-                result.did(job.id)
-            _left(store, ids, deleted, result)
+            _purge(store, state, ids, result)
     return result
+
+
+def _purge(store: Store, state: str, ids: Sequence[int], result: Result) -> None:
+    deleted = store.delete(ids, state, whole_rows=False)
+    for job in deleted:
+        result.did(job.id)
+    _left(store, ids, deleted, result)
+
+
+def _purge_ids(store: Store, wanted: Filter, chunk: Sequence[int], age: float, result: Result) -> None:
+    left = set(chunk)
+    for state in wanted.states:
+        for found in matching_ids(store, wanted.within(state), chunk, age):
+            if found.positions:
+                _purge(store, state, found.ids, result)
+                left.difference_update(found.ids)
+    known = {job.id: job.state for job in store.get(sorted(left))} if left else {}
+    for id_ in sorted(left):
+        if id_ not in known:
+            result.skip(id_, GONE)
+        else:
+            result.skip(id_, NO_MATCH if known[id_] in FINISHED else f"it has not ended: {known[id_]}")
 
 
 def purge_failed(older_than: dt.timedelta | float = dt.timedelta(), *, using: str | None = None) -> Result:
@@ -231,9 +254,8 @@ def _batches(
 ) -> Iterator[list[int]]:
     """The ids that match, a thousand at most at a time, each batch found by one statement."""
     if wanted.id_list is not None:
-        given = list(wanted.id_list)
-        for first in range(0, len(given), MOST):
-            yield from _given(store, wanted, given[first : first + MOST], result, finished_for)
+        for chunk in _chunks(wanted.id_list):
+            yield from _given(store, wanted, chunk, result)
         return
     for criteria in wanted.legs(store):
         position = None
@@ -246,13 +268,16 @@ def _batches(
                 break
 
 
-def _given(
-    store: Store, wanted: Filter, chunk: list[int], result: Result, finished_for: float | None
-) -> Iterator[list[int]]:
-    if wanted.names_ids_alone and finished_for is None:
+def _chunks(ids: Sequence[int]) -> Iterator[list[int]]:
+    for first in range(0, len(ids), MOST):
+        yield list(ids[first : first + MOST])
+
+
+def _given(store: Store, wanted: Filter, chunk: list[int], result: Result) -> Iterator[list[int]]:
+    if wanted.names_ids_alone:
         yield chunk
         return
-    ids = [id_ for found in matching_ids(store, wanted, chunk, finished_for) for id_ in found.ids]
+    ids = [id_ for found in matching_ids(store, wanted, chunk) for id_ in found.ids]
     for id_ in sorted(set(chunk) - set(ids)):
         result.skip(id_, NO_MATCH)
     if ids:

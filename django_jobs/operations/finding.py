@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from django.db.models import Model
@@ -67,7 +67,8 @@ def list_jobs(
         if number < skip:
             continue
         while True:
-            look = LOOK if ids or looked else max(limit, 100)  # the first jobs are likely to match
+            # The first jobs are likely to match.
+            look = min(LOOK, PAGE_LOOKS - looked) if ids or looked else max(limit, 100)
             found = store.select(criteria, position, look=look, most=limit - len(ids))
             ids += found.ids
             looked += look
@@ -94,7 +95,7 @@ def _page_of_ids(store: Store, wanted: Filter, limit: int, position: Position | 
 
 
 def matching_ids(
-    store: Store, wanted: Filter, chunk: list[int], finished_for: float | None = None
+    store: Store, wanted: Filter, chunk: Sequence[int], finished_for: float | None = None
 ) -> Iterator[Found]:
     """Those of the ids that match the rest of the filter."""
     for state in [None] if wanted.state is None else wanted.states:

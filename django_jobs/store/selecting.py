@@ -104,6 +104,7 @@ def tag_text(tag: str | None) -> str | None:
 def _has_tag(tags: Any, tag: str) -> bool:
     # The statement has compared texts; '","' stands in many of them.
     try:
-        return tag in decode(tags)
+        value = decode(tags)
     except (ValueError, TypeError):
         return False
+    return isinstance(value, list) and tag in value

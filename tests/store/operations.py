@@ -79,16 +79,18 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
         "rescue, one worker": lambda store: store.rescue(worker_id=rescued, now=now),
         "update": lambda store: store.update([job.id for job in due], priority=5, delay=60.0, now=now),
         "delete": lambda store: store.delete([job.id for job in gone], now=now),
-        "delete, ended": lambda store: store.delete([job.id for job in ended], "cancelled", now, whole_rows=False),
+        "delete, ended": lambda store: store.delete(
+            [job.id for job in ended], "cancelled", now, whole_rows=False
+        ),
         "select_newest": select,
         "select_finished": lambda store: select(store, state="failed"),
         "select_running": lambda store: select(store, state="running"),
         "select_scheduled": lambda store: select(store, state="scheduled"),
         "select_available": lambda store: select(store, state="available", queue_name="waiting"),
         "select_given": lambda store: store.select(Criteria(), ids=[job.id for job in due], now=now).ids,
-        "select_expired": lambda store: store.select_expired(
-            "failed", 0.0, other_than=["mail"], look=5, now=now
-        ).ids,
+        "select_expired": lambda store: (
+            store.select_expired("failed", 0.0, other_than=["mail"], look=5, now=now).ids
+        ),
         "purge": lambda store: store.purge("cancelled", 0.0, limit=2, now=now),
         "get": lambda store: store.get([job.id for job in due]),
         "stats": lambda store: store.stats(),

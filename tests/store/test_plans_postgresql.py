@@ -78,7 +78,14 @@ BY_ID = [
     "get",
 ]
 IN_ORDER = ["claim", "promote", "next_due", "purge"]
-SEARCHES = ["select_newest", "select_finished", "select_running", "select_scheduled", "select_available", "select_expired"]
+SEARCHES = [
+    "select_newest",
+    "select_finished",
+    "select_running",
+    "select_scheduled",
+    "select_available",
+    "select_expired",
+]
 
 
 @pytest.fixture

@@ -58,7 +58,10 @@ PLANS = {
     "select_finished": {f"{FINISHED} (state=? AND finalized_at>? AND finalized_at<?)"},
     "select_running": {f"SEARCH django_jobs_job {RUNNING} (worker_id>?)"},
     "select_scheduled": {"SEARCH django_jobs_job USING INDEX django_jobs_job_due (run_after>?)"},
-    "select_available": {f"{CLAIM} (queue_name=? AND priority=? AND run_after>?)", f"{CLAIM} (queue_name=? AND priority<?)"},
+    "select_available": {
+        f"{CLAIM} (queue_name=? AND priority=? AND run_after>?)",
+        f"{CLAIM} (queue_name=? AND priority<?)",
+    },
     "select_given": {"SEARCH job USING INTEGER PRIMARY KEY (rowid=?)"},
     "select_expired": {f"{FINISHED} (state=? AND finalized_at>? AND finalized_at<?)"},
     "get": {KEY},
