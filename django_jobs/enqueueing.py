@@ -10,7 +10,7 @@ from asgiref.sync import sync_to_async
 from django.db import transaction
 from django.utils import timezone
 
-from django_jobs import conf, uniqueness
+from django_jobs import conf, signals, uniqueness
 from django_jobs.databases import jobs_database
 from django_jobs.exceptions import InvalidArguments, InvalidJob
 from django_jobs.serialization import encode, shown
@@ -54,7 +54,11 @@ def prepare(definition: JobDefinition[Any, Any], args: Sequence[Any], kwargs: Ma
 def enqueue(definition: JobDefinition[Any, Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> JobRow:
     """Insert one job."""
     new, using = prepare(definition, args, kwargs)
-    return django_store(jobs_database(using)).insert(new)
+    alias = jobs_database(using)
+    job = django_store(alias).insert(new)
+    if signals.job_enqueued.receivers:
+        signals.send_enqueued([job], alias)
+    return job
 
 
 def enqueue_many(prepared: Iterable[Prepared]) -> list[JobRow]:
@@ -122,9 +126,13 @@ def _insert(new: list[NewJob], alias: str) -> list[JobRow]:
     store = django_store(alias)
     chunks = list(_chunks(new))
     if len(chunks) == 1:
-        return store.insert_many(new)
-    with transaction.atomic(using=alias):
-        return [job for chunk in chunks for job in store.insert_many(chunk)]
+        jobs = store.insert_many(new)
+    else:
+        with transaction.atomic(using=alias):
+            jobs = [job for chunk in chunks for job in store.insert_many(chunk)]
+    if signals.job_enqueued.receivers:
+        signals.send_enqueued(jobs, alias)
+    return jobs
 
 
 def _chunks(new: list[NewJob]) -> Iterator[list[NewJob]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +17,7 @@ from django.db import IntegrityError
 
 from django_jobs.serialization import decode, parse_timestamp
 from django_jobs.states import FINISHED
+from django_jobs.store.bulk import BulkStatements
 from django_jobs.store.rows import (
     ATTEMPT,
     CLAIMS,
@@ -82,7 +83,7 @@ class Guarantees:
         )
 
 
-class Store(ScheduleStatements, ABC):
+class Store(BulkStatements, ScheduleStatements):
     """The job table of one database, over one session.
 
     :param session: runs statements: on Django's connection, in the caller's transaction, or on a connection of its
@@ -290,9 +291,9 @@ class Store(ScheduleStatements, ABC):
         """The jobs with these ids that exist, in the order of their ids."""
         return self._jobs(self._run_with("get", {"ids": self._ids(ids)}))
 
-    def stats(self) -> list[QueueStats]:
-        """How many jobs there are, by queue and state."""
-        return [QueueStats(*row) for row in self._run_with("stats", {})]
+    def stats(self, queue_name: str | None = None) -> list[QueueStats]:
+        """How many jobs there are, by queue and state. It counts them all, however many."""
+        return [QueueStats(*row) for row in self._run_with("stats", {"queue_name": queue_name})]
 
     def waiting_queues(self) -> list[str]:
         """The queues that have available jobs."""

@@ -6,7 +6,7 @@ import datetime as dt
 import os
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import psycopg
 from psycopg.types.numeric import Int8Dumper
@@ -27,6 +27,7 @@ from django_jobs.store.rows import (
     Outcome,
     ScheduleRow,
     Ticked,
+    Updated,
 )
 from django_jobs.store.sessions import OwnSession
 from django_jobs.store.statements import Statement
@@ -158,6 +159,14 @@ class PostgreSQLStore(Store):
 
     def _ids(self, ids: Iterable[int]) -> str:
         return array_literal(ids)
+
+    _limits: ClassVar = {"first": "-infinity", "last": "infinity"}
+
+    def _moment(self, moment: dt.datetime | None) -> str | None:
+        return self._time(moment)
+
+    def _texts(self, texts: Sequence[str]) -> str:
+        return text_array_literal(texts)
 
     def insert(self, new: NewJob, now: dt.datetime | None = None) -> JobRow:
         if new.unique_key is not None:
@@ -306,6 +315,28 @@ class PostgreSQLStore(Store):
             ),
         )
         return self._jobs(rows)
+
+    def update(
+        self,
+        ids: Sequence[int],
+        queue_name: str | None = None,
+        priority: int | None = None,
+        run_after: dt.datetime | None = None,
+        delay: float | None = None,
+        max_attempts: int | None = None,
+        now: dt.datetime | None = None,
+    ) -> list[Updated]:
+        rows = self._run(
+            "update",
+            now,
+            ids=array_literal(sorted(set(ids))),
+            queue_name=queue_name,
+            priority=priority,
+            run_after=self._time(run_after),
+            delay=delay,
+            max_attempts=max_attempts,
+        )
+        return self._updated(rows)
 
     def next_due(self, now: dt.datetime | None = None) -> float | None:
         rows = self._run("next_due", now)

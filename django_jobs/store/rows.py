@@ -218,6 +218,13 @@ class Released(NamedTuple):
     reason: str = ""
 
 
+class Updated(NamedTuple):
+    """A job that was to be changed, as it now is; ``done`` says whether it was."""
+
+    job: JobRow
+    done: bool
+
+
 class WorkerRow(NamedTuple):
     """A worker as its statements return it."""
 

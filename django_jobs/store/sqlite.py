@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
-from typing import Any
+from typing import Any, ClassVar
 
 from django_jobs import conf
 from django_jobs.serialization import Undecodable, parse_timestamp, timestamp_text
@@ -36,6 +36,7 @@ from django_jobs.store.rows import (
     Retried,
     ScheduleRow,
     Ticked,
+    Updated,
 )
 from django_jobs.store.schedules import FenceLost
 from django_jobs.store.sessions import OwnSession
@@ -55,7 +56,23 @@ _FIRST_MOMENT = "0001-01-01 00:00:00.000000"
 _LAST_MOMENT = "9999-12-31 23:59:59.999999"
 
 # Statements that take no write lock.
-_READS = frozenset({"due_schedules", "get", "next_due", "schedules", "stats", "waiting_queues"})
+_READS = frozenset(
+    {
+        "due_schedules",
+        "get",
+        "next_due",
+        "schedules",
+        "select_available",
+        "select_expired",
+        "select_finished",
+        "select_given",
+        "select_newest",
+        "select_running",
+        "select_scheduled",
+        "stats",
+        "waiting_queues",
+    }
+)
 
 
 class _WriteLocks:
@@ -206,6 +223,15 @@ class SQLiteStore(Store):
     def _ids(self, ids: Iterable[int]) -> str:
         return json.dumps(list(ids))
 
+    # Texts of moments begin with a digit.
+    _limits: ClassVar = {"first": "", "last": "~"}
+
+    def _moment(self, moment: dt.datetime | None) -> str | None:
+        return None if moment is None else timestamp_text(moment)
+
+    def _texts(self, texts: Sequence[str]) -> str:
+        return json.dumps(list(texts))
+
     def insert(self, new: NewJob, now: dt.datetime | None = None) -> JobRow:
         if new.unique_key is not None:
             return self.insert_unique([new], now)[0]
@@ -332,6 +358,28 @@ class SQLiteStore(Store):
         now = now or dt.datetime.now(dt.UTC)
         jobs = self._jobs(self._run("retry", now, ids=self._ids(sorted(ids))))
         return [retried(job, job.state == "available" and job.run_after == now) for job in jobs]
+
+    def update(
+        self,
+        ids: Sequence[int],
+        queue_name: str | None = None,
+        priority: int | None = None,
+        run_after: dt.datetime | None = None,
+        delay: float | None = None,
+        max_attempts: int | None = None,
+        now: dt.datetime | None = None,
+    ) -> list[Updated]:
+        now = now or dt.datetime.now(dt.UTC)
+        rows = self._run(
+            "update",
+            now,
+            ids=self._ids(sorted(ids)),
+            queue_name=queue_name,
+            priority=priority,
+            run_after=None if run_after is None and delay is None else self._due(run_after, delay, now),
+            max_attempts=max_attempts,
+        )
+        return self._updated(rows)
 
     def next_due(self, now: dt.datetime | None = None) -> float | None:
         rows = self._run_with("next_due", {})

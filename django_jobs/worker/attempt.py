@@ -18,6 +18,7 @@ from django_jobs.context import JobContext, running
 from django_jobs.definitions import JobDefinition, Registry
 from django_jobs.exceptions import Cancel, Control, Retry, Snooze, seconds as checked
 from django_jobs.serialization import NotStorable, decode, encode_storable, parse_timestamp
+from django_jobs.signals import job_started, send
 from django_jobs.store.base import CANCELLED, COMPLETED, FAILED, RETRY, SNOOZED
 from django_jobs.store.rows import ARGS, ATTEMPT, CLAIMS, ERRORS, ID, KWARGS, NAME, JobRow, Outcome
 from django_jobs.worker import middleware
@@ -96,6 +97,8 @@ class Runner:
         self, job: JobRow, definition: JobDefinition[Any, Any], args: list[Any], kwargs: dict[str, Any]
     ) -> Any:
         running.set((job, definition, self.signs))
+        if job_started.receivers:
+            send(job_started, job.values[NAME], job=job)
         function = definition.function
         if self._around is not None:
             context = JobContext(job, definition.name, self.signs)

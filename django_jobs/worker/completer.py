@@ -19,11 +19,13 @@ from collections.abc import Callable, Sequence
 from django.db.utils import DatabaseError, DataError, IntegrityError, InterfaceError, OperationalError
 
 from django_jobs.serialization import decode
+from django_jobs.signals import job_finished
 from django_jobs.store.base import CANCELLED, COMPLETED, FAILED, RETRY, SNOOZED, Store
 from django_jobs.store.rows import CLAIMS, Ended, Outcome
 from django_jobs.worker.attempt import Attempted
 from django_jobs.worker.failures import with_error
 from django_jobs.worker.parts import one_line, pause_after, until
+from django_jobs.worker.retention import Retention
 
 logger = logging.getLogger("django_jobs.worker")
 
@@ -57,6 +59,7 @@ class Completer:
     def __init__(self, open_store: Callable[[], Store], on_stored: OnStored) -> None:
         self._open_store = open_store
         self._on_stored = on_stored
+        self.retention = Retention()
         self._outcomes: deque[Attempted] = deque()
         self._deferred: list[Attempted] = []
         self._in_flight: dict[int, set[int]] = {}  # writer: ids of its batch
@@ -240,7 +243,7 @@ class Completer:
         """
         while True:
             try:
-                ended = store.finish([attempted.outcome for attempted in batch])
+                ended = self._finish(store, [attempted.outcome for attempted in batch])
             except Exception as error:
                 repeated = True
                 failures += 1
@@ -267,13 +270,18 @@ class Completer:
                     self._write_halves(store, batch, failures)
                     return
             else:
-                self._stored(batch, ended, repeated)
+                self._stored(store, batch, ended, repeated)
                 return
 
     def _write_halves(self, store: Store, batch: list[Attempted], failures: int) -> None:
         middle = len(batch) // 2
         self._write(store, batch[:middle], failures, repeated=True)
         self._write(store, batch[middle:], repeated=True)
+
+    def _finish(self, store: Store, outcomes: list[Outcome]) -> list[Ended]:
+        if job_finished.receivers:  # they get the rows as stored; nobody else needs them
+            return store.finish(outcomes, whole_rows=True)
+        return store.finish(outcomes)
 
     def _pause(self, failures: int) -> None:
         seconds = pause_after(failures)
@@ -292,7 +300,7 @@ class Completer:
         if not self._is_well(store):
             return False
         try:
-            self._stored([poison], store.finish([poison.outcome]), repeated=True)
+            self._stored(store, [poison], store.finish([poison.outcome]), repeated=True)
             return True
         except Exception as error:
             if _is_away(error):
@@ -312,7 +320,7 @@ class Completer:
             )
             return True
         logger.error("Job %s: %s", poison.job.id, replaced.error)
-        self._stored([replaced], ended, repeated=True)
+        self._stored(store, [replaced], ended, repeated=True)
         return True
 
     def _is_well(self, store: Store) -> bool:
@@ -324,7 +332,7 @@ class Completer:
             return False
         return True
 
-    def _stored(self, batch: list[Attempted], ended: list[Ended], repeated: bool) -> None:
+    def _stored(self, store: Store, batch: list[Attempted], ended: list[Ended], repeated: bool) -> None:
         by_id = {item.id: item for item in ended}
         if repeated:
             # An earlier try may have been stored and its answer lost: then the claim is the same, and over.
@@ -342,6 +350,8 @@ class Completer:
             self._on_stored(batch, by_id)
         except Exception:
             logger.exception("What is to happen after outcomes are stored failed")
+        if self.retention.deletes_at_once:
+            self.retention.delete_ended(store, [attempted.job for attempted in batch], by_id)
 
 
 # What a job can be after an outcome was stored; cancelled by request, too.

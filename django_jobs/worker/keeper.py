@@ -13,6 +13,7 @@ from collections.abc import Callable
 from django_jobs import conf
 from django_jobs.store.base import Store
 from django_jobs.worker.parts import Part
+from django_jobs.worker.retention import Retention
 from django_jobs.worker.ticker import Ticker
 
 logger = logging.getLogger("django_jobs.keeper")
@@ -28,8 +29,6 @@ WORKER_SECONDS = 24 * 3600.0
 BATCH = 1000
 # A job that is due and can't be promoted now is looked at again after this time.
 HELD_SECONDS = 0.05
-# Full batches that one round purges, so that a huge purge does not keep the keeper from its other work.
-PURGE_BATCHES = 20
 # Rescued jobs come back spread over this part of a lease.
 RESCUE_SPREAD = 1 / 3
 
@@ -59,6 +58,7 @@ class Keeper(Part):
         self.leads = False
         self.term = 0
         self.lease = lease
+        self.retention = Retention()
         self._open_store = open_store
         self._store: Store | None = None
         self._trusted_for = trusted_for
@@ -152,16 +152,7 @@ class Keeper(Part):
 
     def purge(self) -> bool:
         """Delete finished jobs past their retention, and old workers; whether there is more to delete."""
-        more = False
-        for state, age in conf.retention().items():
-            if age is None:
-                continue
-            for _ in range(PURGE_BATCHES):
-                gone = len(self.store.purge(state, age, BATCH))
-                if gone < BATCH or self._stopping.is_set():
-                    break
-            else:
-                more = True
+        more = self.retention.purge(self.store, self._stopping.is_set)
         self.store.purge_workers(WORKER_SECONDS)
         return more
 

@@ -155,6 +155,8 @@ class Producer(Part):
 
     def ahead(self) -> int:
         """How many jobs to have claimed ahead, by how long the last ones took."""
+        if not self.pool.ahead:
+            return 0
         done, seconds = self.pace.totals()
         if done > self._done:
             mean = (seconds - self._seconds) / (done - self._done)

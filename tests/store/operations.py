@@ -7,6 +7,7 @@ from typing import Any
 from django_jobs.store import Store
 from django_jobs.store.base import COMPLETED, FAILED, RETRY, SNOOZED
 from django_jobs.store.rows import NewJob, NewSchedule, Outcome
+from django_jobs.store.selecting import Criteria
 from tests.store.builders import Builder
 
 Operation = Callable[[Store], Any]
@@ -27,6 +28,12 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
     lost = make.worker(lease=1.0)
     make.claimed(lost, count=3, queue_name="lost")
     make.store.stop_worker(lost, now=now)
+    gone = make.insert(size, queue_name="gone")
+    ended = make.finished("cancelled", count=size, queue_name="gone")
+
+    def select(store: Store, **criteria: Any) -> list[int]:
+        return store.select(Criteria(**criteria), look=5, now=now).ids
+
     dead = make.finished("failed", count=size)
     make.finished("cancelled", count=3)
     make.insert(5, queue_name="waiting")
@@ -76,6 +83,20 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
         "next_due": lambda store: store.next_due(now=now),
         "rescue": lambda store: store.rescue(limit=100, now=now),
         "rescue, one worker": lambda store: store.rescue(worker_id=rescued, now=now),
+        "update": lambda store: store.update([job.id for job in due], priority=5, delay=60.0, now=now),
+        "delete": lambda store: store.delete([job.id for job in gone], now=now),
+        "delete, ended": lambda store: store.delete(
+            [job.id for job in ended], "cancelled", now, whole_rows=False
+        ),
+        "select_newest": select,
+        "select_finished": lambda store: select(store, state="failed"),
+        "select_running": lambda store: select(store, state="running"),
+        "select_scheduled": lambda store: select(store, state="scheduled"),
+        "select_available": lambda store: select(store, state="available", queue_name="waiting"),
+        "select_given": lambda store: store.select(Criteria(), ids=[job.id for job in due], now=now).ids,
+        "select_expired": lambda store: (
+            store.select_expired("failed", 0.0, other_than=["mail"], look=5, now=now).ids
+        ),
         "purge": lambda store: store.purge("cancelled", 0.0, limit=2, now=now),
         "get": lambda store: store.get([job.id for job in due]),
         "stats": lambda store: store.stats(),

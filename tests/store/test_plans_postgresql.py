@@ -43,6 +43,16 @@ INDEXES = {
     "rescue": {KEY, RUNNING},
     "rescue, one worker": {KEY, RUNNING},
     "purge": {KEY, FINISHED},
+    "update": {KEY},
+    "delete": {KEY},
+    "delete, ended": {KEY},
+    "select_newest": {KEY},
+    "select_finished": {FINISHED},
+    "select_running": {RUNNING},
+    "select_scheduled": {DUE},
+    "select_available": {CLAIM},
+    "select_given": {KEY},
+    "select_expired": {FINISHED},
     "get": {KEY},
     "waiting_queues": {CLAIM},
     "heartbeat": {RUNNING},
@@ -61,10 +71,22 @@ BY_ID = [
     "release",
     "cancel",
     "retry",
+    "update",
+    "delete",
+    "delete, ended",
+    "select_given",
     "get",
 ]
 IN_ORDER = ["claim", "promote", "next_due", "purge"]
 BOUNDED = ["claim", "promote", "purge"]
+SEARCHES = [
+    "select_newest",
+    "select_finished",
+    "select_running",
+    "select_scheduled",
+    "select_available",
+    "select_expired",
+]
 
 
 @pytest.fixture
@@ -184,3 +206,22 @@ def test_a_site_that_forces_generic_plans_too(statements):
     assert {name: indexes_of_jobs(plan) for name, plan in plans.items()} == {
         name: INDEXES[name] for name in BY_ID
     }
+
+
+def test_under_a_sites_own_settings_a_search_goes_by_its_index_and_stops_at_its_bound(statements):
+    plans = {name: custom_plan(*statements[name]) for name in SEARCHES}
+
+    assert {name: indexes_of_jobs(plan) for name, plan in plans.items()} == {
+        name: INDEXES[name] for name in SEARCHES
+    }
+    for name, plan in plans.items():
+        # What is looked at comes out of the index in its order, and only so far as the limit goes.
+        for node in plan:
+            if "Sort" in node["Node Type"]:
+                assert "django_jobs_job" not in {each.get("Relation Name") for each in fed_by(node)}, name
+
+
+def fed_by(plan: dict[str, Any]) -> list[dict[str, Any]]:
+    """The node and those whose rows it takes; common table expressions, which hang on the topmost node, are not."""
+    children = [child for child in plan.get("Plans", []) if child["Parent Relationship"] != "InitPlan"]
+    return [plan, *(node for child in children for node in fed_by(child))]

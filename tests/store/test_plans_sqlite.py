@@ -12,6 +12,8 @@ pytestmark = pytest.mark.sqlite
 KEY = "SEARCH django_jobs_job USING INTEGER PRIMARY KEY (rowid=?)"
 WORKER = "SEARCH django_jobs_worker USING INTEGER PRIMARY KEY (rowid=?)"
 RUNNING = "USING INDEX django_jobs_job_running"
+FINISHED = "SEARCH django_jobs_job USING INDEX django_jobs_job_finished"
+CLAIM = "SEARCH django_jobs_job USING INDEX django_jobs_job_claim"
 RESCUE = {
     KEY,
     f"SEARCH django_jobs_job {RUNNING}",
@@ -49,6 +51,19 @@ PLANS = {
         KEY,
         "SEARCH django_jobs_job USING INDEX django_jobs_job_finished (state=? AND finalized_at>? AND finalized_at<?)",
     },
+    "update": {KEY, "SEARCH job USING INTEGER PRIMARY KEY (rowid=?)"},
+    "delete": {KEY},
+    "delete, ended": {KEY},
+    "select_newest": {"SEARCH django_jobs_job USING INTEGER PRIMARY KEY (rowid<?)"},
+    "select_finished": {f"{FINISHED} (state=? AND finalized_at>? AND finalized_at<?)"},
+    "select_running": {f"SEARCH django_jobs_job {RUNNING} (worker_id>?)"},
+    "select_scheduled": {"SEARCH django_jobs_job USING INDEX django_jobs_job_due (run_after>?)"},
+    "select_available": {
+        f"{CLAIM} (queue_name=? AND priority=? AND run_after>?)",
+        f"{CLAIM} (queue_name=? AND priority<?)",
+    },
+    "select_given": {"SEARCH job USING INTEGER PRIMARY KEY (rowid=?)"},
+    "select_expired": {f"{FINISHED} (state=? AND finalized_at>? AND finalized_at<?)"},
     "get": {KEY},
     # The only one that reads all jobs: it counts them.
     "stats": {"SCAN django_jobs_job"},
@@ -107,3 +122,11 @@ def test_each_statement_goes_by_its_index(plans):
 def test_what_has_a_limit_is_read_in_its_order_and_never_sorted(plans):
     for name in ("claim", "promote", "next_due", "purge"):
         assert "USE TEMP B-TREE FOR ORDER BY" not in plans[name], name
+
+
+def test_what_is_looked_at_comes_in_the_order_of_its_index(plans):
+    for name in [name for name in plans if name.startswith("select_") and name != "select_given"]:
+        plan = plans[name]
+        for position, line in enumerate(plan):
+            if "django_jobs_job" in line:
+                assert "TEMP B-TREE" not in plan[position + 1], name
