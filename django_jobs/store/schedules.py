@@ -117,8 +117,8 @@ class ScheduleStatements(ABC):
         """What must still be as it was read."""
         return {
             "id": schedule.id,
-            "read_owed_after": self._moment(schedule.owed_after),
-            "read_next_tick": self._moment(schedule.next_tick),
+            "read_owed_after": self._as_read(schedule.owed_after),
+            "read_next_tick": self._as_read(schedule.next_tick),
         }
 
     def _new(self, new: NewJob, moment: dt.datetime) -> dict[str, Any]:
@@ -134,10 +134,10 @@ class ScheduleStatements(ABC):
             "priority": new.priority,
             "max_attempts": new.max_attempts,
             "unique_key": key,
-            "key_until": self._moment(until),
+            "key_until": self._as_read(until),
             "timeout": new.timeout,
             "tags": new.tags,
         }
 
-    def _moment(self, value: Any) -> Any:
+    def _as_read(self, value: Any) -> Any:
         return None if value is None else self._time(parse_timestamp(value))

@@ -335,8 +335,8 @@ def test_the_leader_purges(make, store, settings, started):
 
 
 def test_a_purge_is_bounded_and_goes_on_in_the_next_round(make, store, settings, monkeypatch, started):
-    monkeypatch.setattr(module, "BATCH", 2)
-    monkeypatch.setattr(module, "PURGE_BATCHES", 3)
+    monkeypatch.setattr(retention, "BATCH", 2)
+    monkeypatch.setattr(retention, "BATCHES", 3)
     settings.DJANGO_JOBS = {"RETENTION": {"completed": 0}}
     finished(store, "completed", 16)
     keeper = make()
