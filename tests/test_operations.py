@@ -379,7 +379,7 @@ class TestListing:
         assert second.next is None
 
     def test_a_page_looks_at_a_bounded_number_of_jobs(self, make, monkeypatch):
-        monkeypatch.setattr(finding, "PAGE_LOOKS", 200)
+        monkeypatch.setattr(finding, "PAGE_LOOKS", 300)
         make("completed", 450)
         (wanted,) = make("completed", name="tests.rare", finalized_at=timezone.now() - HOUR)
 

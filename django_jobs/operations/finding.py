@@ -80,7 +80,7 @@ def list_jobs(
                 break
         if next_ is not None:
             break
-        if len(ids) >= limit:
+        if len(ids) >= limit or looked >= PAGE_LOOKS:
             next_ = _text(number + 1, None)
             break
     return Page(_in_order(store, ids), next_)

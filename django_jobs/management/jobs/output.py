@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.core.management.base import CommandError, OutputWrapper
@@ -75,7 +75,12 @@ class Output:
             self.stdout.write(f"{name:<{width}}  {value}".rstrip())
 
 
-def confirm(question: str, yes: bool, ask: Callable[[str], str] = input) -> None:
+def ask(question: str) -> str:
+    """Ask the person at the terminal."""
+    return input(question)
+
+
+def confirm(question: str, yes: bool) -> None:
     """Ask before something is destroyed. Raises CommandError when the answer is no, or nobody can be asked."""
     if yes:
         return
