@@ -10,7 +10,7 @@ from django.db.utils import OperationalError
 
 from django_jobs.models import Job, Leadership, Worker
 from django_jobs.store.rows import NewJob
-from django_jobs.worker import keeper as module, parts
+from django_jobs.worker import keeper as module, parts, retention
 from django_jobs.worker.keeper import Keeper
 from tests.waiting import eventually
 from tests.worker.fakes import TIMEOUT
