@@ -4,6 +4,7 @@ import uuid
 
 import pytest
 from django.contrib.auth.models import Group, User
+from django.test.utils import isolate_apps
 
 from django_jobs import InvalidJob, job
 from django_jobs.models import Job
@@ -12,12 +13,6 @@ from django_jobs.tags import tag_of
 
 @job
 def send(user_id=0): ...
-
-
-class Crew(Group):
-    class Meta:
-        proxy = True
-        app_label = "auth"
 
 
 def test_strings_and_instances_are_stored_as_strings(db):
@@ -53,7 +48,13 @@ def test_a_job_without_tags_stores_none(db):
     assert Job.objects.get().tags is None
 
 
+@isolate_apps("django.contrib.auth")  # else makemigrations would find the proxy
 def test_an_instance_of_a_proxy_is_the_same_row():
+    class Crew(Group):
+        class Meta:
+            proxy = True
+            app_label = "auth"
+
     assert tag_of(Crew(pk=5)) == tag_of(Group(pk=5)) == "auth.group:5"
 
 

@@ -14,5 +14,5 @@ SELECT
     json_extract(value, '$[10]'), json_extract(value, '$[10]') IS NOT NULL, json_extract(value, '$[11]')
 FROM json_each(:rows)
 WHERE true
-ON CONFLICT (unique_key) WHERE holds_key DO UPDATE SET claims = claims
+ON CONFLICT DO UPDATE SET claims = claims
 RETURNING {job columns}, id > COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'django_jobs_job'), 0)
