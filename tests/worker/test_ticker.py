@@ -117,9 +117,9 @@ class TestTicks:
             assert caplog.messages == []
             run(at("10:13"))
 
+        first, last = at("07:15"), at("10:10")
         assert caplog.messages == [
-            f"Schedule 'tests.schedule': ticks from {at('07:15')} on were missed; "
-            f"1 of them, from {at('10:10')} on, is run"
+            f"Schedule {'tests.schedule'!r}: ticks from {first} on were missed; 1 of them, from {last} on, is run"
         ]
 
     def test_a_clock_that_steps_back(self, run, store):
