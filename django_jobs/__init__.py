@@ -3,7 +3,17 @@
 from django_jobs.context import JobContext, current_job
 from django_jobs.definitions import JobDefinition, job, registry
 from django_jobs.enqueueing import aenqueue_many, enqueue_many
-from django_jobs.exceptions import Cancel, ClaimLost, Fail, InvalidArguments, InvalidJob, Retry, Snooze
+from django_jobs.exceptions import (
+    Cancel,
+    ClaimLost,
+    Fail,
+    InvalidArguments,
+    InvalidJob,
+    InvalidSchedule,
+    Retry,
+    Snooze,
+)
+from django_jobs.schedules import periodic
 
 __version__ = "0.1.0"
 
@@ -13,6 +23,7 @@ __all__ = [
     "Fail",
     "InvalidArguments",
     "InvalidJob",
+    "InvalidSchedule",
     "JobContext",
     "JobDefinition",
     "Retry",
@@ -21,5 +32,6 @@ __all__ = [
     "current_job",
     "enqueue_many",
     "job",
+    "periodic",
     "registry",
 ]

@@ -215,6 +215,13 @@ SETTINGS: dict[str, Setting] = {
             "How long finished jobs are kept; of a queue of its own mind, by what 'queues' says. 0: deleted at once.",
         ),
         Setting(
+            "SCHEDULES",
+            {},
+            "a dict from key to {'job': 'app.jobs.function', 'cron': '*/5 * * * *'}",
+            lambda value: isinstance(value, Mapping),
+            "What runs periodically, beside what @periodic declares: takes what that does.",
+        ),
+        Setting(
             "MIDDLEWARE",
             [],
             "a list of dotted paths",

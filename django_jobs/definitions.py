@@ -21,6 +21,7 @@ from django_jobs.arguments import Arguments
 from django_jobs.backoff import as_policy
 from django_jobs.context import JobContext
 from django_jobs.exceptions import InvalidJob
+from django_jobs.schedules import schedules
 from django_jobs.serialization import shown
 from django_jobs.store.rows import JobRow
 
@@ -408,6 +409,7 @@ def job(
             raise InvalidJob(f"{chosen} can't be a job: {context}{error}.") from None
         uniqueness.check(definition)
         registry.add(definition)
+        schedules.attach(function, definition)
         return definition
 
     return define if function is None else define(function)

@@ -23,3 +23,6 @@ LONGEST_DELAY = 36_600 * 86_400
 # A worker decodes arguments with a recursive parser, and each database has a limit of its own for the depth
 # of JSON; this is below all of them, so that what one accepts the other does too.
 JSON_DEPTH = 200
+
+EXPRESSION_LENGTH = 200
+ZONE_LENGTH = 64

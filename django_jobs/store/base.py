@@ -39,6 +39,7 @@ from django_jobs.store.rows import (
     Retried,
     WorkerRow,
 )
+from django_jobs.store.schedules import ScheduleStatements
 from django_jobs.store.sessions import Session
 from django_jobs.store.statements import statement
 from django_jobs.store.unique import ROUNDS, Found, insert_unique
@@ -82,7 +83,7 @@ class Guarantees:
         )
 
 
-class Store(BulkStatements):
+class Store(ScheduleStatements, BulkStatements):
     """The job table of one database, over one session.
 
     :param session: runs statements: on Django's connection, in the caller's transaction, or on a connection of its

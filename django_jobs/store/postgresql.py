@@ -15,7 +15,20 @@ from psycopg.types.string import TextLoader
 from django_jobs import conf
 from django_jobs.serialization import array_literal, text_array_literal
 from django_jobs.store.base import Guarantees, Store, by_claim, inserted_row, started_before
-from django_jobs.store.rows import JOB_COLUMNS, UNIQUE_KEY, Duplicate, Ended, JobRow, NewJob, Outcome, Updated
+from django_jobs.store.rows import (
+    ID,
+    JOB_COLUMNS,
+    SCHEDULE_COLUMNS,
+    UNIQUE_KEY,
+    Duplicate,
+    Ended,
+    JobRow,
+    NewJob,
+    Outcome,
+    ScheduleRow,
+    Ticked,
+    Updated,
+)
 from django_jobs.store.sessions import OwnSession
 from django_jobs.store.statements import Statement
 from django_jobs.store.unique import Found, asked_for
@@ -149,7 +162,7 @@ class PostgreSQLStore(Store):
 
     _limits: ClassVar = {"first": "-infinity", "last": "infinity"}
 
-    def _moment(self, moment: dt.datetime | None) -> str | None:
+    def _given(self, moment: dt.datetime | None) -> str | None:
         return self._time(moment)
 
     def _texts(self, texts: Sequence[str]) -> str:
@@ -328,6 +341,30 @@ class PostgreSQLStore(Store):
     def next_due(self, now: dt.datetime | None = None) -> float | None:
         rows = self._run("next_due", now)
         return float(rows[0][0]) if rows else None
+
+    def tick_schedule(
+        self,
+        schedule: ScheduleRow,
+        tick: dt.datetime,
+        next_tick: dt.datetime,
+        new: NewJob,
+        metadata: str,
+        now: dt.datetime | None = None,
+    ) -> Ticked | None:
+        rows = self._run(
+            "tick_schedule",
+            now,
+            **self._fence(schedule),
+            **self._new(new, tick),
+            metadata=metadata,
+            tick=self._time(tick),
+            following=self._time(next_tick),
+        )
+        if not rows:
+            return None
+        width = len(SCHEDULE_COLUMNS)
+        job = JobRow(rows[0][width : width + _WIDTH])
+        return Ticked(ScheduleRow(*rows[0][:width]), None if job.values[ID] is None else job)
 
 
 def _found(row: tuple[Any, ...]) -> Found:

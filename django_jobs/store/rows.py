@@ -243,6 +243,53 @@ class WorkerRow(NamedTuple):
 WORKER_COLUMNS = WorkerRow._fields
 
 
+class ScheduleRow(NamedTuple):
+    """A schedule as its statements return it: JSON and times are texts, and one that does not decode harms no other.
+
+    ``args``, ``kwargs`` and ``options`` are JSON; :func:`~django_jobs.serialization.parse_timestamp` reads the times.
+    """
+
+    id: int
+    key: str
+    name: str
+    expression: str
+    timezone: str
+    missed: str
+    args: str
+    kwargs: str
+    options: str
+    owed_after: Any
+    last_tick: Any
+    next_tick: Any
+    last_job_id: int | None
+    last_error: str
+    paused_at: Any
+    removed_at: Any
+
+
+SCHEDULE_COLUMNS = ScheduleRow._fields
+
+
+class NewSchedule(NamedTuple):
+    """A schedule as the code declares it. All of it has been checked; ``args``, ``kwargs``, ``options`` are JSON."""
+
+    key: str
+    name: str
+    expression: str
+    timezone: str = "UTC"
+    missed: str = "latest"
+    args: str = "[]"
+    kwargs: str = "{}"
+    options: str = "{}"
+
+
+class Ticked(NamedTuple):
+    """A tick that was run; ``job`` is None when another live job holds the unique key of the one to insert."""
+
+    schedule: ScheduleRow
+    job: JobRow | None
+
+
 class Heartbeat(NamedTuple):
     """What a worker learns from its heartbeat: its row, the database's time, what is paused, what is cancelled."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
 from typing import Any
 
 from django.db import DatabaseError, connections, transaction
@@ -29,9 +30,16 @@ class Session(ABC):
     def fetch(self, statement: Statement, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
         """Run a statement and return all of its rows."""
 
-    def savepoint(self) -> contextlib.AbstractContextManager[None]:
+    def savepoint(self) -> AbstractContextManager[None]:
         """A block that an exception undoes and leaves the caller's transaction whole; without one, just a block."""
         return contextlib.nullcontext()
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Statements that are stored together, or, after an exception, not at all. Brief, and not to be nested.
+
+        For what takes two statements on a database and one on the other, which need not have this.
+        """
+        raise NotImplementedError
 
     def close(self) -> None:  # noqa: B027 - Django's connection is not ours to close
         """Close the connection, if the session has one of its own; the next statement opens a new one."""
@@ -60,10 +68,13 @@ class DjangoSession(Session):
             with connection.wrap_database_errors:
                 return rows_of(cursor.cursor)
 
-    def savepoint(self) -> contextlib.AbstractContextManager[None]:
+    def savepoint(self) -> AbstractContextManager[None]:
         if connections[self.alias].in_atomic_block:
             return transaction.atomic(using=self.alias)
         return contextlib.nullcontext()
+
+    def transaction(self) -> AbstractContextManager[None]:
+        return transaction.atomic(using=self.alias)
 
 
 class OwnSession(Session):

@@ -6,7 +6,8 @@ import datetime as dt
 import json
 import sqlite3
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any, ClassVar
 
@@ -33,8 +34,11 @@ from django_jobs.store.rows import (
     NewJob,
     Outcome,
     Retried,
+    ScheduleRow,
+    Ticked,
     Updated,
 )
+from django_jobs.store.schedules import FenceLost
 from django_jobs.store.sessions import OwnSession
 from django_jobs.store.statements import Statement, statement
 from django_jobs.store.unique import Found, in_period
@@ -54,8 +58,10 @@ _LAST_MOMENT = "9999-12-31 23:59:59.999999"
 # Statements that take no write lock.
 _READS = frozenset(
     {
+        "due_schedules",
         "get",
         "next_due",
+        "schedules",
         "select_available",
         "select_expired",
         "select_finished",
@@ -126,6 +132,7 @@ class SQLiteSession(OwnSession):
     def __init__(self, alias: str, timeout: float) -> None:
         super().__init__(alias, timeout)
         self._writing = _write_locks.of(str(self.wrapper.settings_dict["NAME"]))
+        self._in_transaction = False
 
     def _open(self) -> sqlite3.Connection:
         settings = self.wrapper.settings_dict
@@ -145,10 +152,25 @@ class SQLiteSession(OwnSession):
     def _execute(
         self, connection: Any, statement: Statement, parameters: dict[str, Any]
     ) -> list[tuple[Any, ...]]:
-        if statement.name in _READS:
+        if statement.name in _READS or self._in_transaction:
             return rows_of(connection.execute(statement.named, parameters))
         with self._writing:
             return rows_of(connection.execute(statement.named, parameters))
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        connection = self.connection
+        with self._writing, self._errors:
+            connection.execute("BEGIN IMMEDIATE")
+            self._in_transaction = True
+            try:
+                yield
+                connection.execute("COMMIT")
+            finally:
+                self._in_transaction = False
+                # A statement that failed has closed the connection, and with it the transaction.
+                if connection is self._connection and connection.in_transaction:
+                    connection.execute("ROLLBACK")
 
     def _cut(self, connection: Any) -> None:
         connection.interrupt()
@@ -204,7 +226,7 @@ class SQLiteStore(Store):
     # Texts of moments begin with a digit.
     _limits: ClassVar = {"first": "", "last": "~"}
 
-    def _moment(self, moment: dt.datetime | None) -> str | None:
+    def _given(self, moment: dt.datetime | None) -> str | None:
         return None if moment is None else timestamp_text(moment)
 
     def _texts(self, texts: Sequence[str]) -> str:
@@ -366,6 +388,34 @@ class SQLiteStore(Store):
         due = parse_timestamp(rows[0][0])
         assert due is not None
         return (due - (now or dt.datetime.now(dt.UTC))).total_seconds()
+
+    def tick_schedule(
+        self,
+        schedule: ScheduleRow,
+        tick: dt.datetime,
+        next_tick: dt.datetime,
+        new: NewJob,
+        metadata: str,
+        now: dt.datetime | None = None,
+    ) -> Ticked | None:
+        # Whoever comes second inserts a job too, finds that the ledger has moved on, and takes the job back.
+        now = now or dt.datetime.now(dt.UTC)
+        try:
+            with self.session.transaction():
+                job = self.run_schedule(schedule.id, new, metadata, tick, now)
+                rows = self._run(
+                    "tick_schedule",
+                    now,
+                    **self._fence(schedule),
+                    tick=self._time(tick),
+                    following=self._time(next_tick),
+                    job_id=job.id if job else None,
+                )
+                if not rows:
+                    raise FenceLost
+        except FenceLost:
+            return None
+        return Ticked(ScheduleRow(*rows[0]), job)
 
 
 def _key(job: NewJob, now: dt.datetime) -> tuple[str | None, str | None]:

@@ -12,10 +12,10 @@ import re
 from importlib import resources
 from typing import NamedTuple
 
-from django_jobs.store.rows import JOB_COLUMNS, WORKER_COLUMNS
+from django_jobs.store.rows import JOB_COLUMNS, SCHEDULE_COLUMNS, WORKER_COLUMNS
 
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)\b")
-_COLUMNS = re.compile(r"\{(job|worker|finish|looked) columns(?: of (\w+))?\}")
+_COLUMNS = re.compile(r"\{(job|worker|schedule|finish|looked) columns(?: of (\w+))?\}")
 _INCLUDE = re.compile(r"\{include (\w+)\}")
 # What a search looks at: no JSON but the tags, since rows may be looked at by the thousand.
 _LOOKED = (
@@ -53,6 +53,7 @@ def statement(vendor: str, name: str, whole_rows: bool = True, returning: bool =
     columns = {
         "job": JOB_COLUMNS,
         "worker": WORKER_COLUMNS,
+        "schedule": SCHEDULE_COLUMNS,
         "finish": JOB_COLUMNS if whole_rows else ("id", "state"),
         "looked": _LOOKED,
     }

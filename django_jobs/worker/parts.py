@@ -82,9 +82,13 @@ class Part:
                 except Exception as error:
                     self.failures += 1
                     self.failed(error)
-                    self._stopping.wait(pause_after(self.failures))
+                    self._stopping.wait(self.pause())
         finally:
             self.close()
+
+    def pause(self) -> float:
+        """Seconds to wait after a step that failed."""
+        return pause_after(self.failures)
 
     def failed(self, error: Exception) -> None:
         """Log a step that failed: in one line where the database is away, with a traceback where we are at fault."""

@@ -43,7 +43,7 @@ class Recorder:
                 statistics.retried += 1
             else:
                 statistics.snoozed += 1
-            if talk or state == "failed":
+            if talk or state == "failed" or attempted.outcome.kind == RETRY:  # which are errors and warnings
                 _log(attempted, state)
         if job_finished.receivers:
             _send(batch, ended)

@@ -33,6 +33,7 @@ from django_jobs.worker.producer import Producer
 from django_jobs.worker.recorder import Recorder
 from django_jobs.worker.signs import Signs
 from django_jobs.worker.statistics import Statistics
+from django_jobs.worker.ticker import Ticker
 
 logger = logging.getLogger("django_jobs.worker")
 
@@ -65,6 +66,7 @@ class Worker:
         self.signs = Signs()
         self.paused: frozenset[str] = frozenset()
         self.quiet = False
+        self._informed = False  # of what is paused: by the first heartbeat, before the first claim
         self.row: WorkerRow | None = None
         self._stop = StopRequest()
         self._stores_lock = threading.Lock()
@@ -77,7 +79,10 @@ class Worker:
         self.pools = [_PoolParts(self, pool, named) for pool in self.options.pools]
         lease, interval = self.options.lease, self.options.heartbeat_interval
         self.reporter = Reporter(self, self._open_reporting_store, lease, interval)
-        self.keeper = Keeper(self.open_store, lease, lambda: self.reporter.healthy_for, self.look)
+        self.ticker = Ticker(self.options.using, self.look)
+        self.keeper = Keeper(
+            self.open_store, lease, lambda: self.reporter.healthy_for, self.look, self.ticker
+        )
         self.listener = self._make_listener()
 
     def _make_listener(self) -> Listener | None:
@@ -113,7 +118,7 @@ class Worker:
     @property
     def may_claim(self) -> bool:
         """Whether the producers may claim now."""
-        return not (self.quiet or self.signs.doubtful or self.signs.stopping)
+        return self._informed and not (self.quiet or self.signs.doubtful or self.signs.stopping)
 
     @property
     def poll_interval(self) -> float:
@@ -129,14 +134,15 @@ class Worker:
 
     def heard(self, heartbeat: Heartbeat) -> None:
         """Take in what the heartbeat brought."""
+        before = (self._informed, self.signs.doubtful, self.paused, self.quiet)
         if self.signs.doubtful:
             logger.info("Worker %d has renewed its lease and goes on", self.worker_id)
             self.signs.doubtful = False
         self.signs.cancelled = heartbeat.cancelled
-        changed = heartbeat.paused != self.paused or (heartbeat.worker.quiet_requested_at is not None) != self.quiet
         self.paused = heartbeat.paused
         self.quiet = heartbeat.worker.quiet_requested_at is not None
-        if changed:
+        self._informed = True
+        if before != (True, False, self.paused, self.quiet):
             self.look()
         if heartbeat.worker.stop_requested_at is not None and not self._stop.made:
             logger.info("Worker %d was asked to stop", self.worker_id)
@@ -149,20 +155,24 @@ class Worker:
                 "Worker %d could not renew its lease in time. It starts no job until it can.", self.worker_id
             )
             self.signs.doubtful = True
-            self._wake_producers()
+            self._withdraw()
 
     def given_up(self, store: Store) -> None:
         """Others have taken this worker for lost, and rescue its jobs: go on under a new id."""
         before = self.worker_id
+        self.signs.doubtful = True  # until there is a new id
+        self._withdraw()
         self._register(store)
-        self.reporter.renewed()
-        logger.error("Worker %d was taken for lost; its claims are gone. It goes on as %d.", before, self.worker_id)
+        logger.error(
+            "Worker %d was taken for lost; its claims are gone. It goes on as %d.", before, self.worker_id
+        )
         self.signs.doubtful = False
         self.look()
 
     def _register(self, store: Store) -> None:
         queues = [pool.name for pool in self.options.pools]
         size = sum(pool.size for pool in self.options.pools)
+        began = time.monotonic()
         self.row = store.register_worker(
             socket.gethostname()[: limits.HOST_LENGTH],
             os.getpid(),
@@ -172,6 +182,7 @@ class Worker:
             self.options.lease,
         )
         self.signs.worker_id = self.row.id
+        self.reporter.renewed(began)
 
     # -- wake-ups --------------------------------------------------------------------------------------------------
 
@@ -180,9 +191,10 @@ class Worker:
         for parts in self.pools:
             parts.producer.look(queue_name)
 
-    def _wake_producers(self) -> None:
+    def _withdraw(self) -> None:
+        """Let no executor begin what is buffered."""
         for parts in self.pools:
-            parts.producer.wake()
+            parts.producer.withdraw()
 
     def hint(self, hint: str) -> None:
         """A wake-up, as the listener heard it."""
@@ -190,6 +202,8 @@ class Worker:
             self.look(hint[1:])
         elif hint == "@":
             self.keeper.wake()
+        elif hint == "~":
+            self.keeper.look_at_schedules()
         elif hint.startswith("!"):
             if hint[1:] == str(self.worker_id):
                 self.reporter.wake()
@@ -237,15 +251,15 @@ class Worker:
 
     @contextmanager
     def _parts_running(self) -> Iterator[None]:
-        self.completer.start()
-        self.reporter.start()
-        for parts in self.pools:
-            parts.executors.start()
-            parts.producer.start()
-        if self.listener is not None:
-            self.listener.start()
-        self.keeper.start()
         try:
+            self.completer.start()
+            self.reporter.start()
+            for parts in self.pools:
+                parts.executors.start()
+                parts.producer.start()
+            if self.listener is not None:
+                self.listener.start()
+            self.keeper.start()
             yield
         finally:
             self._shut_down()
@@ -266,7 +280,9 @@ class Worker:
         )
 
     def _nothing_due(self) -> bool:
-        """Promote what is due, whoever leads, and look whether that, or anything, is for us."""
+        """Promote and tick what is due, whoever leads, and look whether that, or anything, is for us."""
+        self.ticker.synchronise(self.store)
+        self.ticker.maintain(self.store)
         try:
             self.store.promote()
             waiting = [name for name in self.store.waiting_queues() if name not in self.paused]
@@ -298,7 +314,10 @@ class Worker:
         self._give_back_unstarted(until(time.monotonic() + FLUSH_SECONDS))
         self._wait_for_jobs(deadline)
         self.completer.stop(FLUSH_SECONDS)
-        self.completer.join(FLUSH_SECONDS + 1)
+        if not self.completer.join(FLUSH_SECONDS + 1):
+            logger.error(
+                "The last outcomes could not be stored within %.0f s; their jobs run again", FLUSH_SECONDS
+            )
         self.keeper.join(2)
         self.reporter.stop()
         self.reporter.join(2)

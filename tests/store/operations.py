@@ -6,7 +6,7 @@ from typing import Any
 
 from django_jobs.store import Store
 from django_jobs.store.base import COMPLETED, FAILED, RETRY, SNOOZED
-from django_jobs.store.rows import NewJob, Outcome
+from django_jobs.store.rows import NewJob, NewSchedule, Outcome
 from django_jobs.store.selecting import Criteria
 from tests.store.builders import Builder
 
@@ -38,6 +38,12 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
     make.finished("cancelled", count=3)
     make.insert(5, queue_name="waiting")
     make.insert(5, queue_name="later", run_after=make.clock.after(-10))
+    ticking = make.planned(now, "ticking")
+    waiting, failing = make.schedule("waiting"), make.schedule("failing")
+    make.schedule("gone")
+    declared = [
+        NewSchedule(key, "tests.job", "every 60 s") for key in ("ticking", "waiting", "failing", "new")
+    ]
     due = make.insert(size, queue_name="due", delay=1.0)
     keyed = [NewJob("tests.job", unique_key=f"key {number}") for number in range(size + 1)]
     held = make.store.insert_many(keyed, now=now)
@@ -101,6 +107,17 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
         "stop_worker": lambda store: store.stop_worker(idle, now=now),
         "purge_workers": lambda store: store.purge_workers(0.0, now=now),
         "upsert_queue": lambda store: store.upsert_queue("mail", pause=True, metadata="{}", now=now),
+        "due_schedules": lambda store: store.due_schedules(now=now).schedules,
+        "tick_schedule": lambda store: store.tick_schedule(
+            ticking, now, make.clock.after(300), new, "{}", now=now
+        ),
+        "advance_schedule": lambda store: store.advance_schedule(waiting, make.clock.after(300), now=now),
+        "fail_schedule": lambda store: store.fail_schedule(failing.id, "no", now=now) is None,
+        "run_schedule": lambda store: store.run_schedule(failing.id, new, "{}", now=now),
+        "pause_schedule": lambda store: store.pause_schedule("waiting", True, now=now),
+        "upsert_schedules": lambda store: store.upsert_schedules(declared, now=now),
+        "remove_schedules": lambda store: store.remove_schedules([each.key for each in declared], now=now),
+        "schedules": lambda store: store.schedules(),
         "acquire_leadership": lambda store: store.acquire_leadership("keeper", "a", 30.0, now=now),
         "resign_leadership": lambda store: store.resign_leadership("keeper", "a", now=now),
     }
@@ -109,3 +126,10 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
 def expected_statement(name: str) -> str:
     """The statement that the operation of that name is made of."""
     return name.partition(",")[0]
+
+
+def expected_statements(name: str, vendor: str) -> list[str]:
+    """All statements that the operation of that name is made of: one, but for those that SQLite can't say in one."""
+    if vendor == "sqlite" and name == "tick_schedule":
+        return ["run_schedule", "tick_schedule"]
+    return [expected_statement(name)]

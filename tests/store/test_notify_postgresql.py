@@ -1,6 +1,7 @@
 """Wake-ups on PostgreSQL: short hints, once for each queue and transaction, when it commits and only then.
 
 ``+queue``: there is an available job. ``@``: a scheduled one. ``!worker``: a running one is to be cancelled.
+``~``: schedules have changed.
 """
 
 import psycopg
@@ -40,6 +41,8 @@ def hints(transactional_db):
         ({"delay": 5.0}, {"@"}),
         ({"run_after": -5}, {"+mail"}),
         ({"run_after": 5}, {"@"}),
+        ({"pending": True}, set()),
+        ({"pending": True, "delay": 5.0}, set()),
     ],
 )
 def test_inserting(store, clock, hints, when, expected):
@@ -266,3 +269,21 @@ def test_listening(store, open_store, clock):
 
     assert list(heard) == ["+mail"]
     assert list(session.listen(timeout=0)) == []
+
+
+def test_schedules(store, make, clock, hints):
+    schedule = make.schedule()
+    assert hints() == ["~"]
+    make.schedule()
+    assert hints() == []
+
+    new = NewJob("tests.job", "mail")
+    store.tick_schedule(schedule, clock.now, clock.after(300), new, "{}", now=clock.now)
+    assert hints() == ["+mail"]
+    store.run_schedule(schedule.id, new, "{}", now=clock.now)
+    assert hints() == ["+mail"]
+
+    store.pause_schedule(schedule.key, True, now=clock.now)
+    assert hints() == ["~"]
+    store.pause_schedule(schedule.key, False, now=clock.now)
+    assert hints() == ["~"]

@@ -86,6 +86,7 @@ SEARCHES = [
     "select_available",
     "select_expired",
 ]
+BOUNDED = ["claim", "promote", "purge"]
 
 
 @pytest.fixture
@@ -177,6 +178,9 @@ def test_the_workers_session_goes_by_the_intended_index(statements, store):
     plans = {name: generic_plan(driver, *statements[name]) for name in INDEXES}
 
     assert {name: indexes_of_jobs(plan) for name, plan in plans.items()} == INDEXES
+    for name in BOUNDED:
+        limits = [node["Parent Relationship"] for node in plans[name] if node["Node Type"] == "Limit"]
+        assert limits == ["InitPlan"], f"{name} may run its subquery again, and then exceeds its limit"
     for name in IN_ORDER:
         assert "Sort" not in {node["Node Type"] for node in plans[name]}, (
             f"{name} sorts what its index has in order"

@@ -81,6 +81,18 @@ PLANS = {
     "resign_leadership": {
         "SEARCH django_jobs_leadership USING INDEX sqlite_autoindex_django_jobs_leadership_1 (name=?)"
     },
+    # There are as many schedules as the code declares: a handful.
+    "schedules": {"SCAN django_jobs_schedule USING INDEX sqlite_autoindex_django_jobs_schedule_1"},
+    "due_schedules": {"SCAN django_jobs_schedule"},
+    "upsert_schedules": set(),
+    "remove_schedules": {"SCAN django_jobs_schedule"},
+    "pause_schedule": {
+        "SEARCH django_jobs_schedule USING INDEX sqlite_autoindex_django_jobs_schedule_1 (key=?)"
+    },
+    "advance_schedule": {"SEARCH django_jobs_schedule USING INTEGER PRIMARY KEY (rowid=?)"},
+    "fail_schedule": {"SEARCH django_jobs_schedule USING INTEGER PRIMARY KEY (rowid=?)"},
+    "run_schedule": set(),
+    "tick_schedule": set(),
 }
 # The tables, and what the statements call them; the other lines are about queries within the statement.
 TABLE = re.compile(r"(SEARCH|SCAN) (django_jobs_\w+|job|live|worker)\b")

@@ -639,13 +639,17 @@ def test_it_becomes_a_dead_letter_that_says_so_in_ascii(completer, store, told, 
     eventually(lambda: completer.idle)
 
     (outcome,) = store.finished
-    assert (outcome.kind, outcome.error_class, outcome.result) == ("failed", "django_jobs.OutcomeNotStorable", None)
+    assert (outcome.kind, outcome.error_class, outcome.result) == (
+        "failed",
+        "django_jobs.OutcomeNotStorable",
+        None,
+    )
     assert outcome.errors.isascii()
     first, error = json.loads(outcome.errors)
     assert (first["number"], first["message"]) == (4, "é \ud800")
     assert (error["number"], error["attempt"], error["class"]) == (5, 3, "django_jobs.OutcomeNotStorable")
     assert error["message"].startswith("DataError: ung\\xfcltig")
-    assert "The outcome of job 1 can't be stored" in caplog.text
+    assert "Job 1: its outcome can't be stored: DataError: ung" in caplog.text
 
 
 def test_its_error_is_stored_even_where_nothing_else_of_the_row_can_be_read(completer, store, monkeypatch):
@@ -681,13 +685,25 @@ def test_one_that_makes_the_database_fail_in_a_strange_way_is_found_too(complete
     assert kinds == {id_: "failed" if id_ == 5 else "completed" for id_ in range(9)}
 
 
-def test_an_error_while_the_dead_letter_is_written_is_the_database_s(completer, store, told, pauses):
-    poisoned(store, 1)
-    store.faults["finish"] = [DataError("bad"), OperationalError("away")]
-    completer.put(attempted(1))
-    eventually(lambda: completer.lost or completer.idle)
+@pytest.mark.parametrize("moment", range(6))
+def test_a_bad_outcome_and_an_outage_at_once_lose_nothing(completer, store, told, pauses, moment):
+    """The database goes away after that many statements, for three of them."""
+    calls = []
 
-    assert completer.lost + len(store.finished) == 1
+    def check(outcomes):
+        calls.append(1)
+        if moment < len(calls) <= moment + 3:
+            raise OperationalError("away")
+        for outcome in outcomes:
+            if outcome.id == 1 and outcome.error_class != "django_jobs.OutcomeNotStorable":
+                raise DataError("bad")
+
+    store.before["finish"] = check
+    completer.put(attempted(1))
+    eventually(lambda: completer.idle)
+
+    assert [(outcome.id, outcome.kind) for outcome in store.finished] == [(1, "failed")]
+    assert (completer.lost, told) == (0, [(1, "failed", True)])
 
 
 def test_what_follows_a_stored_batch_may_fail_without_harm(store, started, caplog):
@@ -742,7 +758,9 @@ def test_a_stop_of_two_writers_writes_everything_first(double, told, started, sm
     assert double.closed == 2
 
 
-def test_a_stop_while_the_database_is_away_has_an_end_and_says_what_is_lost(store, told, started, pauses, caplog):
+def test_a_stop_while_the_database_is_away_has_an_end_and_says_what_is_lost(
+    store, told, started, pauses, caplog
+):
     completer = started(Completer(store.open, told))
 
     def away(outcomes):

@@ -155,10 +155,21 @@ def forget_the_wrapper():
 
 
 EVERYWHERE = [
-    begin, begin_and_fail, exit_in_a_transaction, abort, begin_in_sql, turn_autocommit_off, close, close_in_a_transaction,
-    close_behind_djangos_back, close_behind_djangos_back_in_a_transaction, swallow_an_error, leave_a_savepoint,
-    mark_for_rollback, forget_the_wrapper,
-]  # fmt: skip
+    begin,
+    begin_and_fail,
+    exit_in_a_transaction,
+    abort,
+    begin_in_sql,
+    turn_autocommit_off,
+    close,
+    close_in_a_transaction,
+    close_behind_djangos_back,
+    close_behind_djangos_back_in_a_transaction,
+    swallow_an_error,
+    leave_a_savepoint,
+    mark_for_rollback,
+    forget_the_wrapper,
+]
 
 
 def end_own_server_process():
@@ -210,7 +221,12 @@ BREAKING = [*EVERYWHERE, *[pytest.param(function, marks=pytest.mark.postgresql) 
 
 @pytest.mark.parametrize("break_it", BREAKING, ids=lambda function: function.__name__)
 def test_the_next_job_has_a_sound_connection(thread, break_it):
-    raising = (begin_and_fail, exit_in_a_transaction, end_own_server_process, end_own_server_process_in_a_transaction)
+    raising = (
+        begin_and_fail,
+        exit_in_a_transaction,
+        end_own_server_process,
+        end_own_server_process_in_a_transaction,
+    )
 
     ended = thread.run(break_it)
     assert ended.outcome.kind == ("retry" if break_it in raising else "completed"), ended.trace
@@ -328,7 +344,9 @@ def test_queries_are_not_logged_on_and_on(thread, settings):
     assert counts[1] == counts[3] > 0
 
 
-def test_a_site_without_autocommit_has_its_connection_kept_and_its_leftovers_rolled_back(thread, opened, monkeypatch):
+def test_a_site_without_autocommit_has_its_connection_kept_and_its_leftovers_rolled_back(
+    thread, opened, monkeypatch
+):
     monkeypatch.setitem(connections.settings[DEFAULT_DB_ALIAS], "AUTOCOMMIT", False)
 
     def commit():

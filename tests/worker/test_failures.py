@@ -73,7 +73,9 @@ def test_a_message_is_kept():
     assert message_of(ValueError("über\n日本")) == "über\n日本"
 
 
-@pytest.mark.parametrize("error", [ValueError("second"), SystemExit(3), KeyboardInterrupt(), GeneratorExit(), None])
+@pytest.mark.parametrize(
+    "error", [ValueError("second"), SystemExit(3), KeyboardInterrupt(), GeneratorExit(), None]
+)
 def test_a_message_that_can_not_be_read_says_so(error):
     text = message_of(Unreadable(error) if error else Unreadable(None))
 
@@ -118,13 +120,13 @@ def test_the_outermost_frames_can_be_left_out():
     def inner():
         raise ValueError("x")
 
-    try:
+    with pytest.raises(ValueError, match="x") as caught:
         outer()
-    except ValueError as error:
-        assert "in outer" in traceback_of(error, skip=1)
-        assert "in outer" not in traceback_of(error, skip=2)
-        assert "in inner" in traceback_of(error, skip=2)
-        assert "in inner" in traceback_of(error, skip=50), "the last frame always stays"
+    error = caught.value
+    assert "in outer" in traceback_of(error, skip=1)
+    assert "in outer" not in traceback_of(error, skip=2)
+    assert "in inner" in traceback_of(error, skip=2)
+    assert "in inner" in traceback_of(error, skip=50), "the last frame always stays"
 
 
 def test_causes_in_a_circle_end():
@@ -235,8 +237,8 @@ def test_ten_thousand_errors_that_were_there_are_brought_down_to_the_bound(setti
 @pytest.mark.parametrize(
     "before",
     [
-        "{}", '{"a": 1}', "[]", "null", "5", '"text"', "true", "[1, null, [2]]", "no JSON", "[NaN]", Undecodable("[\\xff"),
-        "[" * 3000, b"[]", b"\xff",
+        "{}", '{"a": 1}', "[]", "null", "5", '"text"', "true", "[1, null, [2]]", "no JSON", "[NaN]",
+        Undecodable("[\\xff"), "[" * 3000, b"[]", b"\xff",
     ],
 )  # fmt: skip
 def test_what_somebody_else_wrote_there_does_not_keep_an_error_from_being_recorded(before):

@@ -108,13 +108,18 @@ def test_a_stop_ends_the_pause_after_an_error(started, monkeypatch):
     assert part.join(TIMEOUT)
 
 
-def test_an_error_of_the_database_is_told_in_one_line_and_one_of_ours_with_its_traceback(started, monkeypatch, caplog):
+def test_an_error_of_the_database_is_told_in_one_line_and_one_of_ours_with_its_traceback(
+    started, monkeypatch, caplog
+):
     monkeypatch.setattr(parts, "pause_after", lambda *failures: 0.0)
     part = started(Steps(OperationalError("server\n  closed"), ValueError("our fault")))
     eventually(lambda: part.steps == 3)
 
     database, ours = [record for record in caplog.records if record.name == "django_jobs.worker"]
-    assert database.getMessage() == "The stepper has a database error (1 in a row): OperationalError: server closed"
+    assert (
+        database.getMessage()
+        == "The stepper has a database error (1 in a row): OperationalError: server closed"
+    )
     assert (database.levelno, database.exc_info) == (logging.WARNING, None)
     assert (ours.levelno, ours.exc_info[0]) == (logging.ERROR, ValueError)
 

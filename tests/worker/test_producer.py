@@ -1,4 +1,4 @@
-"""The producer: it keeps the buffer filled, claims no more than there is room for, and gives back what it should not keep."""
+"""The producer: it keeps the buffer filled, claims no more than there is room for, and gives back what it can't use."""
 
 import threading
 from types import SimpleNamespace
