@@ -381,16 +381,30 @@ class TestSchedules:
         assert (records["nightly"]["state"], records["old"]["state"]) == ("runs", "removed")
         assert "0 2 * * *" in run("schedules").out
 
+    def test_pause_resume_and_run_now(self, greet, make_schedule):
+        make_schedule("nightly", name=greet.name)
+
+        assert run("schedules", "--pause", "nightly").out == "The schedule nightly is paused.\n"
+        assert Schedule.objects.get().paused_at is not None
+        assert run("schedules", "--resume", "nightly").out == "The schedule nightly is not paused any more.\n"
+        assert Schedule.objects.get().paused_at is None
+        run("schedules", "--run-now", "nightly")
+        assert Job.objects.get().name == greet.name
+
+    def test_run_now_without_the_function(self, make_schedule):
+        make_schedule("nightly", name="tests.command.gone")
+
+        with pytest.raises(CommandError, match=r"No job is registered as 'tests\.command\.gone'"):
+            run("schedules", "--run-now", "nightly")
+
 
 @pytest.fixture
 def make_schedule():
     def make(key, **columns):
         now = timezone.now()
-        fields = {field.name for field in Schedule._meta.get_fields()}
-        moments = {name: now for name in ("created_at", "updated_at", "owed_after") if name in fields}
-        return Schedule.objects.create(
-            key=key, name="tests.job", expression="0 2 * * *", **moments, **columns
-        )
+        moments = dict.fromkeys(("created_at", "updated_at", "owed_after"), now)
+        columns = {"name": "tests.job", "expression": "0 2 * * *", **moments, **columns}
+        return Schedule.objects.create(key=key, **columns)
 
     return make
 

@@ -83,7 +83,7 @@ class Guarantees:
         )
 
 
-class Store(BulkStatements, ScheduleStatements):
+class Store(ScheduleStatements, BulkStatements):
     """The job table of one database, over one session.
 
     :param session: runs statements: on Django's connection, in the caller's transaction, or on a connection of its

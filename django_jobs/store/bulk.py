@@ -116,7 +116,7 @@ class BulkStatements(ABC):
     _limits: ClassVar[dict[str | None, str]]
 
     @abstractmethod
-    def _moment(self, moment: dt.datetime | None) -> str | None:
+    def _given(self, moment: dt.datetime | None) -> str | None:
         """A given moment as a parameter; None stays None."""
 
     def _criteria(self, criteria: Criteria, now: dt.datetime | None) -> dict[str, Any]:
@@ -127,8 +127,8 @@ class BulkStatements(ABC):
             "name": criteria.name,
             "error_class": criteria.error_class,
             "claimed_by": criteria.worker_id,
-            "created_before": self._moment(criteria.created_before),
-            "created_after": self._moment(criteria.created_after),
+            "created_before": self._given(criteria.created_before),
+            "created_after": self._given(criteria.created_after),
             "finished_for": None if age is None else self._before(now, age),
             "tag": tag_text(criteria.tag),
         }

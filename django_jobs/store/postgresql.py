@@ -162,7 +162,7 @@ class PostgreSQLStore(Store):
 
     _limits: ClassVar = {"first": "-infinity", "last": "infinity"}
 
-    def _moment(self, moment: dt.datetime | None) -> str | None:
+    def _given(self, moment: dt.datetime | None) -> str | None:
         return self._time(moment)
 
     def _texts(self, texts: Sequence[str]) -> str:

@@ -226,7 +226,7 @@ class SQLiteStore(Store):
     # Texts of moments begin with a digit.
     _limits: ClassVar = {"first": "", "last": "~"}
 
-    def _moment(self, moment: dt.datetime | None) -> str | None:
+    def _given(self, moment: dt.datetime | None) -> str | None:
         return None if moment is None else timestamp_text(moment)
 
     def _texts(self, texts: Sequence[str]) -> str:

@@ -273,15 +273,15 @@ class Completer:
                 self._stored(store, batch, ended, repeated)
                 return
 
-    def _write_halves(self, store: Store, batch: list[Attempted], failures: int) -> None:
-        middle = len(batch) // 2
-        self._write(store, batch[:middle], failures, repeated=True)
-        self._write(store, batch[middle:], repeated=True)
-
     def _finish(self, store: Store, outcomes: list[Outcome]) -> list[Ended]:
         if job_finished.receivers:  # they get the rows as stored; nobody else needs them
             return store.finish(outcomes, whole_rows=True)
         return store.finish(outcomes)
+
+    def _write_halves(self, store: Store, batch: list[Attempted], failures: int) -> None:
+        middle = len(batch) // 2
+        self._write(store, batch[:middle], failures, repeated=True)
+        self._write(store, batch[middle:], repeated=True)
 
     def _pause(self, failures: int) -> None:
         seconds = pause_after(failures)
@@ -300,14 +300,14 @@ class Completer:
         if not self._is_well(store):
             return False
         try:
-            self._stored(store, [poison], store.finish([poison.outcome]), repeated=True)
+            self._stored(store, [poison], self._finish(store, [poison.outcome]), repeated=True)
             return True
         except Exception as error:
             if _is_away(error):
                 return False
             replaced = _in_its_place(poison, error)
         try:
-            ended = store.finish([replaced.outcome])
+            ended = self._finish(store, [replaced.outcome])
         except Exception as error:
             logger.warning("The error of job %s can't be stored either: %s", poison.job.id, one_line(error))
             if _is_away(error) or not self._is_well(store):

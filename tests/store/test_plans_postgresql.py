@@ -78,7 +78,6 @@ BY_ID = [
     "get",
 ]
 IN_ORDER = ["claim", "promote", "next_due", "purge"]
-BOUNDED = ["claim", "promote", "purge"]
 SEARCHES = [
     "select_newest",
     "select_finished",
@@ -87,6 +86,7 @@ SEARCHES = [
     "select_available",
     "select_expired",
 ]
+BOUNDED = ["claim", "promote", "purge"]
 
 
 @pytest.fixture

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
 from argparse import ArgumentParser
+from collections.abc import Callable
 from typing import Any
 
 from django.core.management.base import CommandError
 from django.db.models.functions import Now
 
+from django_jobs.exceptions import InvalidSchedule
 from django_jobs.management.jobs.base import Subcommand
 from django_jobs.management.jobs.output import Output, clean
 from django_jobs.models import Schedule, Worker
+from django_jobs.scheduling import pause_schedule, resume_schedule, run_schedule_now
+from django_jobs.store.rows import JobRow, ScheduleRow
 
 
 class Workers(Subcommand):
@@ -96,9 +99,9 @@ class Schedules(Subcommand):
     def run(self, out: Output, using: str, options: dict[str, Any]) -> None:
         """List them, or do something to one."""
         for option, function, done in (
-            ("pause", "pause_schedule", "is paused"),
-            ("resume", "resume_schedule", "is not paused any more"),
-            ("run_now", "run_schedule_now", "has a job now"),
+            ("pause", pause_schedule, "is paused"),
+            ("resume", resume_schedule, "is not paused any more"),
+            ("run_now", run_schedule_now, "has a job now"),
         ):
             if options[option] is not None:
                 self.act(out, using, options[option], function, done)
@@ -121,12 +124,21 @@ class Schedules(Subcommand):
         if not out.table(columns, records):
             out.line("There are no schedules.")
 
-    def act(self, out: Output, using: str, key: str, function: str, done: str) -> None:
+    def act(
+        self,
+        out: Output,
+        using: str,
+        key: str,
+        function: Callable[..., ScheduleRow | JobRow | None],
+        done: str,
+    ) -> None:
         """Call what schedules offer."""
         if not Schedule.objects.using(using).filter(key=key).exists():
             raise CommandError(f"There is no schedule {key!r}; manage.py jobs schedules lists them.")
-        scheduling = importlib.import_module("django_jobs.scheduling")
-        answer = getattr(scheduling, function)(key, using=using)
+        try:
+            answer = function(key, using=using)
+        except InvalidSchedule as error:
+            raise CommandError(str(error)) from error
         if answer is None:
             raise CommandError(f"Nothing was done: a live job holds the unique key of schedule {key!r}.")
         if out.as_json:
