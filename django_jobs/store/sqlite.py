@@ -55,7 +55,7 @@ _FIRST_MOMENT = "0001-01-01 00:00:00.000000"
 _LAST_MOMENT = "9999-12-31 23:59:59.999999"
 
 # Statements that take no write lock.
-_READS = frozenset({"due_schedules", "get", "next_due", "schedules", "stats", "waiting_queues"})
+_READS = frozenset({"due_schedules", "get", "next_due", "running", "schedules", "stats", "waiting_queues"})
 
 
 class _WriteLocks:

@@ -42,6 +42,8 @@ INDEXES = {
     "next_due": {DUE},
     "rescue": {KEY, RUNNING},
     "rescue, one worker": {KEY, RUNNING},
+    "rescue, some jobs": {KEY, RUNNING},
+    "running": {RUNNING},
     "purge": {KEY, FINISHED},
     "get": {KEY},
     "waiting_queues": {CLAIM},
@@ -63,7 +65,7 @@ BY_ID = [
     "retry",
     "get",
 ]
-IN_ORDER = ["claim", "promote", "next_due", "purge"]
+IN_ORDER = ["claim", "promote", "next_due", "purge", "running"]
 BOUNDED = ["claim", "promote", "purge"]
 
 
