@@ -31,6 +31,8 @@ from django_jobs.worker.options import EVERY_QUEUE, Pool, WorkerOptions
 from django_jobs.worker.parts import StopRequest, one_line, pause_after, until
 from django_jobs.worker.producer import Producer
 from django_jobs.worker.recorder import Recorder
+from django_jobs.worker.recycling import Allowance, MemoryLimit, Reason
+from django_jobs.worker.shared_notes import NotedRunner, Notes
 from django_jobs.worker.signs import Signs
 from django_jobs.worker.statistics import Statistics
 from django_jobs.worker.ticker import Ticker
@@ -49,7 +51,9 @@ class _PoolParts:
     def __init__(self, worker: Worker, pool: Pool, elsewhere: frozenset[str]) -> None:
         self.buffer = Buffer()
         self.executors = Executors(self.buffer, worker.runner, worker.completer.put, pool.size)
-        self.producer = Producer(pool, self.buffer, self.executors, worker, worker.open_store, elsewhere)
+        self.producer = Producer(
+            pool, self.buffer, self.executors, worker, worker.open_store, elsewhere, worker.allowance
+        )
 
 
 class Worker:
@@ -58,9 +62,10 @@ class Worker:
     It installs no signal handlers: ``runjobs`` does, and calls :meth:`stop` and :meth:`stop_now`.
 
     :param options: what to work on and how.
+    :param notes: what the worker notes for its supervisor, where it has one.
     """
 
-    def __init__(self, options: WorkerOptions | None = None) -> None:
+    def __init__(self, options: WorkerOptions | None = None, notes: Notes | None = None) -> None:
         self.options = options or WorkerOptions()
         self.statistics = Statistics()
         self.signs = Signs()
@@ -68,12 +73,21 @@ class Worker:
         self.quiet = False
         self._informed = False  # of what is paused: by the first heartbeat, before the first claim
         self.row: WorkerRow | None = None
+        self.notes = notes
+        self.retiring: str | None = None  # why the worker claims no more and ends when its jobs have
+        self.reasons_to_retire: list[Reason] = []
+        self.allowance: Allowance | None = None
         self._stop = StopRequest()
         self._stores_lock = threading.Lock()
 
         self.store = self.open_store()
         self.guarantees: Guarantees = self.store.guarantees()
-        self.runner = Runner(registry, self.signs, middleware.load(conf.get("MIDDLEWARE")))
+        self._set_limits()
+        around = middleware.load(conf.get("MIDDLEWARE"))
+        if notes is None:
+            self.runner = Runner(registry, self.signs, around)
+        else:
+            self.runner = NotedRunner(notes, registry, self.signs, around)
         self.completer = Completer(self.open_store, Recorder(self.statistics))
         named = frozenset(name for pool in self.options.pools for name in pool.queues if name != EVERY_QUEUE)
         self.pools = [_PoolParts(self, pool, named) for pool in self.options.pools]
@@ -84,6 +98,13 @@ class Worker:
             self.open_store, lease, lambda: self.reporter.healthy_for, self.look, self.ticker
         )
         self.listener = self._make_listener()
+
+    def _set_limits(self) -> None:
+        jobs, megabytes = self.options.max_jobs, self.options.max_memory
+        if jobs is not None:
+            self.allowance = Allowance(jobs, lambda: self.retire(f"it has claimed its {jobs} jobs"), self.look)
+        if megabytes is not None:
+            self.reasons_to_retire.append(MemoryLimit(megabytes, lambda: self.statistics.attempts))
 
     def _make_listener(self) -> Listener | None:
         if self.store.vendor == "sqlite":
@@ -118,7 +139,8 @@ class Worker:
     @property
     def may_claim(self) -> bool:
         """Whether the producers may claim now."""
-        return self._informed and not (self.quiet or self.signs.doubtful or self.signs.stopping)
+        signs = self.signs
+        return self._informed and not (self.quiet or self.retiring or signs.doubtful or signs.stopping)
 
     @property
     def poll_interval(self) -> float:
@@ -146,7 +168,12 @@ class Worker:
             self.look()
         if heartbeat.worker.stop_requested_at is not None and not self._stop.made:
             logger.info("Worker %d was asked to stop", self.worker_id)
+            if self.notes is not None:
+                self.notes.was_asked()
             self.stop()
+        for reason in self.reasons_to_retire:
+            if self.retiring is None and (why := reason()):
+                self.retire(why)
 
     def doubt(self) -> None:
         """The lease is over and could not be renewed: claim nothing, start nothing, tell the jobs."""
@@ -181,6 +208,8 @@ class Worker:
             django_jobs.__version__,
             self.options.lease,
         )
+        if self.notes is not None:
+            self.notes.register(self.row.id)  # before the first claim
         self.signs.worker_id = self.row.id
         self.reporter.renewed(began)
 
@@ -221,18 +250,38 @@ class Worker:
         """Ask the worker to stop without waiting for the jobs that run."""
         self._stop.make(hurry=True)
 
+    def retire(self, reason: str) -> None:
+        """Claim no more, and stop when the jobs that are claimed have ended, however long they take.
+
+        A supervisor starts another worker at once; without one the process ends, for its manager to start again.
+        """
+        if self.retiring is None:
+            logger.info("Worker %d retires: %s", self.worker_id, reason)
+            self.retiring = reason
+            if self.notes is not None:
+                self.notes.retire()
+            self._stop.poke()
+
     def run(self) -> int:
-        """Work until stopped or drained. Blocks. Returns the exit code: 0."""
+        """Work until stopped, drained or retired. Blocks. Returns the exit code: 0."""
         if not self._register_patiently():
             self.store.close()
+            self._note_end()
             return 0
         with self._parts_running():
             if self.options.drain:
                 self._wait_until_drained()
             else:
-                while not self._stop.wait(3600):
-                    pass
+                self._wait_until_stopped()
         return 0
+
+    def _wait_until_stopped(self) -> None:
+        while not self._stop.wait(3600 if self.retiring is None else 0.02):
+            if self._has_retired():
+                return
+
+    def _has_retired(self) -> bool:
+        return self.retiring is not None and all(parts.executors.idle for parts in self.pools)
 
     def _register_patiently(self) -> bool:
         """Register; while the database is away, try again until stopped."""
@@ -268,7 +317,7 @@ class Worker:
 
     def _wait_until_drained(self) -> None:
         while not self._stop.wait(0.01):
-            if self._at_rest() and self._nothing_due() and self._at_rest():
+            if self._has_retired() or (self._at_rest() and self._nothing_due() and self._at_rest()):
                 return
 
     def _at_rest(self) -> bool:
@@ -356,6 +405,7 @@ class Worker:
             ):
                 logger.warning("Job %d %s did not end in time; it is %s now", job.id, job.name, job.state)
             self.store.stop_worker(self.worker_id)
+            self._note_end()
         except Exception as error:
             logger.error(
                 "Worker %d can't say that it has stopped: %s. Its jobs run again after its lease.",
@@ -363,3 +413,7 @@ class Worker:
                 one_line(error),
             )
         self.store.close()
+
+    def _note_end(self) -> None:
+        if self.notes is not None:
+            self.notes.leave(self.statistics.completed, self.statistics.failed, self.statistics.dead)
