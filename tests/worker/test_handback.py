@@ -3,6 +3,7 @@
 import logging
 import threading
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ def claim(store, worker):
 
 
 def estate(worker, started):
-    notes = SimpleNamespace(worker_ids=[worker], started=lambda: started)
+    notes: Any = SimpleNamespace(worker_ids=[worker], started=lambda: started)
     return Estate("Process 5 was killed by signal SIGKILL", notes)
 
 

@@ -82,7 +82,7 @@ class TestMemory:
         assert MemoryLimit(10**6, lambda: 1)() is None
 
     def test_above_the_limit_there_is_one(self):
-        assert "MB of memory, more than 1" in MemoryLimit(1, lambda: 1)()
+        assert "MB of memory, more than 1" in str(MemoryLimit(1, lambda: 1)())
 
     def test_before_the_first_job_it_is_only_told_once(self, caplog):
         limit = MemoryLimit(1, lambda: 0)

@@ -44,7 +44,7 @@ def test_what_has_started_is_known_and_what_has_completed(notes, child):
 def test_nothing_noted_is_nothing_started(notes, child):
     assert notes.started() == {}
     assert notes.worker_ids == []
-    assert not (notes.retiring or notes.asked or notes.ended)
+    assert (notes.retiring, notes.asked, notes.ended) == (False, False, False)
 
 
 def test_a_claim_in_the_entry_of_an_older_one_is_not_taken_for_completed(notes, child):

@@ -251,11 +251,16 @@ class TestDrain:
         assert one.join() == 1
 
 
+def expect_the_error(run: Run) -> None:
+    with pytest.raises(ZeroDivisionError):
+        run.supervisor.run()
+
+
 def test_without_the_supervisor_children_notice(run, monkeypatch):
     # An error of the supervisor's own: children stop in order, as after its death.
     monkeypatch.setattr(module.Supervisor, "_kill_the_late", lambda self: 1 / self.failing)
     monkeypatch.setattr(module.Supervisor, "failing", 1, raising=False)
-    monkeypatch.setattr(Run, "work", lambda self: pytest.raises(ZeroDivisionError, self.supervisor.run))
+    monkeypatch.setattr(Run, "work", expect_the_error)
     one = run("register(1)\nos.read(lifeline, 1)\nleave()\n")
     one.pids(1)
     (child,) = one.supervisor.children

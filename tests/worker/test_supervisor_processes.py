@@ -105,7 +105,7 @@ def test_a_child_is_replaced_after_so_many_jobs_and_none_is_lost(run_manage: Run
     assert process.wait() == 0
 
     assert set(Job.objects.values_list("state", "attempt")) == {("completed", 1)}
-    by_process = Counter(Effect.objects.values_list("pid", flat=True))
+    by_process: Counter[int] = Counter(Effect.objects.values_list("pid", flat=True))
     assert max(by_process.values()) == 100
     assert len(by_process) >= 5
     assert "retires: it has claimed its 100 jobs" in process.output
@@ -116,7 +116,10 @@ def test_a_child_is_replaced_after_so_many_jobs_and_none_is_lost(run_manage: Run
 def test_without_a_supervisor_the_process_ends_after_so_many_jobs(run_manage: RunManage) -> None:
     jobs.leave_effect.enqueue_many([()] * 30)
     assert run_manage("runjobs", "--max-jobs", "12", "--queues", "default,other").wait() == 0
-    assert Counter(Job.objects.values_list("state", "attempt")) == {("completed", 1): 12, ("available", 0): 18}
+    assert Counter(Job.objects.values_list("state", "attempt")) == {
+        ("completed", 1): 12,
+        ("available", 0): 18,
+    }
 
 
 def test_a_child_that_holds_too_much_memory_is_replaced_when_its_jobs_have_ended(
@@ -129,10 +132,10 @@ def test_a_child_that_holds_too_much_memory_is_replaced_when_its_jobs_have_ended
     jobs.hoard.enqueue(300)
 
     process.wait_for_output(r"retires: it holds \d+ MB of memory, more than 300")
-    _, second = at_work(2)
+    at_work(2)
     job = jobs.nothing.enqueue()
     eventually(lambda: Job.objects.get(pk=job.id).state == "completed")
-    assert Job.objects.get(pk=job.id).worker.pid != first
+    assert Worker.objects.get(pk=Job.objects.get(pk=job.id).worker_id).pid != first
     assert Job.objects.get(pk=long.id).state == "running"
 
     (tmp_path / "go").touch()
