@@ -1,4 +1,8 @@
-"""When a worker has had enough: after so many jobs, at so much memory, or for a reason that another part gives."""
+"""When a worker has had enough: after so many jobs, at so much memory, or for a reason that another part gives.
+
+It retires: it claims no more and ends in order when its jobs have. A supervisor starts another worker at once; without
+one the process ends, for its manager to start again.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,9 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
+
+from django_jobs.worker.statistics import Statistics
 
 logger = logging.getLogger("django_jobs.worker")
 
@@ -89,6 +96,56 @@ class MemoryLimit:
                 self.megabytes,
             )
         return None
+
+
+class Retiring(Protocol):
+    """The worker, as its retirement sees it."""
+
+    statistics: Statistics
+
+    @property
+    def worker_id(self) -> int: ...
+    def look(self) -> None:
+        """There may be something to claim."""
+        ...
+
+    def retire(self) -> None:
+        """The worker has had enough."""
+        ...
+
+
+class Retirement:
+    """Whether, and why, the worker has had enough.
+
+    ``reasons`` are asked after each heartbeat; other parts may add their own.
+
+    :param max_jobs: how many jobs the worker claims in its life; None for any number.
+    :param max_memory: how many MB of memory its process may hold; None for any amount.
+    """
+
+    def __init__(self, worker: Retiring, max_jobs: int | None, max_memory: int | None) -> None:
+        self.reason: str | None = None
+        self.reasons: list[Reason] = []
+        self.allowance: Allowance | None = None
+        self._worker = worker
+        if max_jobs is not None:
+            spent = f"it has claimed its {max_jobs} jobs"
+            self.allowance = Allowance(max_jobs, lambda: self.retire(spent), worker.look)
+        if max_memory is not None:
+            self.reasons.append(MemoryLimit(max_memory, lambda: worker.statistics.attempts))
+
+    def consider(self) -> None:
+        """Ask each reason, until one says why the worker should retire."""
+        for reason in self.reasons:
+            if self.reason is None and (why := reason()):
+                self.retire(why)
+
+    def retire(self, reason: str) -> None:
+        """The worker has had enough."""
+        if self.reason is None:
+            logger.info("Worker %d retires: %s", self._worker.worker_id, reason)
+            self.reason = reason
+            self._worker.retire()
 
 
 def resident_memory() -> int:

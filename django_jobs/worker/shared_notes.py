@@ -16,6 +16,8 @@ import os
 import tempfile
 import threading
 from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from django_jobs.definitions import Registry
 from django_jobs.store.base import COMPLETED
@@ -26,6 +28,8 @@ from django_jobs.worker.signs import Signs
 
 # The environment variable that tells a child which of its file descriptors is the memory.
 VARIABLE = "DJANGO_JOBS_NOTES"
+
+Factories = Sequence[Callable[..., Any]]
 
 _MAGIC = 0x736574_6F6E_6A64
 _WORD = 8
@@ -202,8 +206,8 @@ class NotedRunner(Runner):
     :param notes: where to.
     """
 
-    def __init__(self, notes: Notes, registry: Registry, signs: Signs, *more: object) -> None:
-        super().__init__(registry, signs, *more)  # type: ignore[arg-type]
+    def __init__(self, notes: Notes, registry: Registry, signs: Signs, factories: Factories = ()) -> None:
+        super().__init__(registry, signs, factories)
         self.notes = notes
 
     def run(self, job: JobRow) -> Attempted:
@@ -218,3 +222,10 @@ class NotedRunner(Runner):
             return attempted
         finally:
             notes.end(entry)
+
+
+def make_runner(notes: Notes | None, registry: Registry, signs: Signs, factories: Factories) -> Runner:
+    """The worker's runner; without a supervisor nothing is noted, and nothing is paid for it."""
+    if notes is None:
+        return Runner(registry, signs, factories)
+    return NotedRunner(notes, registry, signs, factories)

@@ -20,7 +20,6 @@ from django_jobs.store import Guarantees, Store, own_store
 from django_jobs.store.rows import Heartbeat, JobRow, WorkerRow
 from django_jobs.store.sqlite import WATCH_INTERVAL
 from django_jobs.worker import middleware
-from django_jobs.worker.attempt import Runner
 from django_jobs.worker.buffer import Buffer
 from django_jobs.worker.completer import Completer
 from django_jobs.worker.executor import Executors
@@ -31,8 +30,8 @@ from django_jobs.worker.options import EVERY_QUEUE, Pool, WorkerOptions
 from django_jobs.worker.parts import StopRequest, one_line, pause_after, until
 from django_jobs.worker.producer import Producer
 from django_jobs.worker.recorder import Recorder
-from django_jobs.worker.recycling import Allowance, MemoryLimit, Reason
-from django_jobs.worker.shared_notes import NotedRunner, Notes
+from django_jobs.worker.recycling import Retirement
+from django_jobs.worker.shared_notes import Notes, make_runner
 from django_jobs.worker.signs import Signs
 from django_jobs.worker.statistics import Statistics
 from django_jobs.worker.ticker import Ticker
@@ -52,7 +51,7 @@ class _PoolParts:
         self.buffer = Buffer()
         self.executors = Executors(self.buffer, worker.runner, worker.completer.put, pool.size)
         self.producer = Producer(
-            pool, self.buffer, self.executors, worker, worker.open_store, elsewhere, worker.allowance
+            pool, self.buffer, self.executors, worker, worker.open_store, elsewhere, worker.retirement.allowance
         )
 
 
@@ -74,20 +73,13 @@ class Worker:
         self._informed = False  # of what is paused: by the first heartbeat, before the first claim
         self.row: WorkerRow | None = None
         self.notes = notes
-        self.retiring: str | None = None  # why the worker claims no more and ends when its jobs have
-        self.reasons_to_retire: list[Reason] = []
-        self.allowance: Allowance | None = None
         self._stop = StopRequest()
         self._stores_lock = threading.Lock()
 
         self.store = self.open_store()
         self.guarantees: Guarantees = self.store.guarantees()
-        self._set_limits()
-        around = middleware.load(conf.get("MIDDLEWARE"))
-        if notes is None:
-            self.runner = Runner(registry, self.signs, around)
-        else:
-            self.runner = NotedRunner(notes, registry, self.signs, around)
+        self.retirement = Retirement(self, self.options.max_jobs, self.options.max_memory)
+        self.runner = make_runner(notes, registry, self.signs, middleware.load(conf.get("MIDDLEWARE")))
         self.completer = Completer(self.open_store, Recorder(self.statistics))
         named = frozenset(name for pool in self.options.pools for name in pool.queues if name != EVERY_QUEUE)
         self.pools = [_PoolParts(self, pool, named) for pool in self.options.pools]
@@ -98,13 +90,6 @@ class Worker:
             self.open_store, lease, lambda: self.reporter.healthy_for, self.look, self.ticker
         )
         self.listener = self._make_listener()
-
-    def _set_limits(self) -> None:
-        jobs, megabytes = self.options.max_jobs, self.options.max_memory
-        if jobs is not None:
-            self.allowance = Allowance(jobs, lambda: self.retire(f"it has claimed its {jobs} jobs"), self.look)
-        if megabytes is not None:
-            self.reasons_to_retire.append(MemoryLimit(megabytes, lambda: self.statistics.attempts))
 
     def _make_listener(self) -> Listener | None:
         if self.store.vendor == "sqlite":
@@ -140,7 +125,7 @@ class Worker:
     def may_claim(self) -> bool:
         """Whether the producers may claim now."""
         signs = self.signs
-        return self._informed and not (self.quiet or self.retiring or signs.doubtful or signs.stopping)
+        return self._informed and not (self.quiet or self.retirement.reason or signs.doubtful or signs.stopping)
 
     @property
     def poll_interval(self) -> float:
@@ -171,9 +156,7 @@ class Worker:
             if self.notes is not None:
                 self.notes.was_asked()
             self.stop()
-        for reason in self.reasons_to_retire:
-            if self.retiring is None and (why := reason()):
-                self.retire(why)
+        self.retirement.consider()
 
     def doubt(self) -> None:
         """The lease is over and could not be renewed: claim nothing, start nothing, tell the jobs."""
@@ -250,17 +233,11 @@ class Worker:
         """Ask the worker to stop without waiting for the jobs that run."""
         self._stop.make(hurry=True)
 
-    def retire(self, reason: str) -> None:
-        """Claim no more, and stop when the jobs that are claimed have ended, however long they take.
-
-        A supervisor starts another worker at once; without one the process ends, for its manager to start again.
-        """
-        if self.retiring is None:
-            logger.info("Worker %d retires: %s", self.worker_id, reason)
-            self.retiring = reason
-            if self.notes is not None:
-                self.notes.retire()
-            self._stop.poke()
+    def retire(self) -> None:
+        """Claim no more from now on, and stop when the jobs that are claimed have ended, however long they take."""
+        if self.notes is not None:
+            self.notes.retire()
+        self._stop.poke()
 
     def run(self) -> int:
         """Work until stopped, drained or retired. Blocks. Returns the exit code: 0."""
@@ -276,12 +253,12 @@ class Worker:
         return 0
 
     def _wait_until_stopped(self) -> None:
-        while not self._stop.wait(3600 if self.retiring is None else 0.02):
+        while not self._stop.wait(0.02 if self.retirement.reason else 3600):
             if self._has_retired():
                 return
 
     def _has_retired(self) -> bool:
-        return self.retiring is not None and all(parts.executors.idle for parts in self.pools)
+        return self.retirement.reason is not None and all(parts.executors.idle for parts in self.pools)
 
     def _register_patiently(self) -> bool:
         """Register; while the database is away, try again until stopped."""

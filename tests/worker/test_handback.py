@@ -129,6 +129,30 @@ def test_the_jobs_of_other_workers_are_let_be(store, worker, claim, hand_back):
 
 
 @pytest.mark.postgresql
+def test_a_claim_that_arrives_during_the_first_look_is_not_rescued(
+    store, worker, claim, open_store, started, monkeypatch
+):
+    monkeypatch.setattr(handback, "SETTLE_SECONDS", 2.0)
+    (running,) = claim(1)
+    late = []
+
+    def open_one():
+        one = open_store()
+        rescue = one.rescue
+        one.rescue = lambda **options: late.extend(claim(1)) or rescue(**options)
+        return one
+
+    part = started(HandBack(open_one, LEASE))
+    part.add(estate(worker, claims_of([running])))
+    assert part.wait(TIMEOUT)
+
+    assert [(job.state, job.attempt) for job in store.get([running.id, late[0].id])] == [
+        ("scheduled", 1),
+        ("available", 0),
+    ]
+
+
+@pytest.mark.postgresql
 def test_a_claim_that_arrives_after_the_death_is_released_too(store, worker, claim, hand_back, monkeypatch):
     monkeypatch.setattr(handback, "SETTLE_SECONDS", 2.0)
     # The server goes on with a statement whose client has died. Until the second look the worker's row stays, so that
