@@ -51,7 +51,13 @@ class _PoolParts:
         self.buffer = Buffer()
         self.executors = Executors(self.buffer, worker.runner, worker.completer.put, pool.size)
         self.producer = Producer(
-            pool, self.buffer, self.executors, worker, worker.open_store, elsewhere, worker.retirement.allowance
+            pool,
+            self.buffer,
+            self.executors,
+            worker,
+            worker.open_store,
+            elsewhere,
+            worker.retirement.allowance,
         )
 
 
@@ -125,7 +131,9 @@ class Worker:
     def may_claim(self) -> bool:
         """Whether the producers may claim now."""
         signs = self.signs
-        return self._informed and not (self.quiet or self.retirement.reason or signs.doubtful or signs.stopping)
+        return self._informed and not (
+            self.quiet or self.retirement.reason or signs.doubtful or signs.stopping
+        )
 
     @property
     def poll_interval(self) -> float:
