@@ -126,7 +126,9 @@ def test_a_child_that_holds_too_much_memory_is_replaced_when_its_jobs_have_ended
     run_manage: RunManage, tmp_path: Path
 ) -> None:
     long = jobs.wait_for_file.enqueue(str(tmp_path / "go"))
-    process = run_manage("runjobs", "--processes", "1", "--max-memory", "300", env=SHORT)
+    process = run_manage(
+        "runjobs", "--processes", "1", "--max-memory", "300", "--shutdown-timeout", "0.2", env=SHORT
+    )
     (first,) = at_work(1)
     eventually(lambda: Job.objects.get(pk=long.id).state == "running")
     jobs.hoard.enqueue(300)
