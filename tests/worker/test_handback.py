@@ -133,22 +133,22 @@ def test_a_claim_that_arrives_during_the_first_look_is_not_rescued(
     store, worker, claim, open_store, started, monkeypatch
 ):
     monkeypatch.setattr(handback, "SETTLE_SECONDS", 2.0)
-    (running,) = claim(1)
-    late = []
+    late, running = claim(2)
+    store.release([late])
 
     def open_one():
         one = open_store()
         rescue = one.rescue
-        one.rescue = lambda **options: late.extend(claim(1)) or rescue(**options)
+        one.rescue = lambda **options: store.claim(worker, "default", 1) and rescue(**options)
         return one
 
     part = started(HandBack(open_one, LEASE))
     part.add(estate(worker, claims_of([running])))
     assert part.wait(TIMEOUT)
 
-    assert [(job.state, job.attempt) for job in store.get([running.id, late[0].id])] == [
-        ("scheduled", 1),
+    assert [(job.state, job.attempt) for job in store.get([late.id, running.id])] == [
         ("available", 0),
+        ("scheduled", 1),
     ]
 
 
