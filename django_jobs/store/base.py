@@ -113,6 +113,11 @@ class Store(ScheduleStatements, BulkStatements):
         """Whether to read, before a claim, if there is anything: where a claim that finds nothing takes a lock."""
         return False
 
+    @property
+    def outlives_client(self) -> bool:
+        """Whether a statement that was sent goes on, and takes effect, when the process that sent it dies."""
+        return False
+
     # -- how parameters are written --------------------------------------------------------------------------------
 
     @abstractmethod
@@ -262,8 +267,9 @@ class Store(ScheduleStatements, BulkStatements):
         reason: str = "The worker's lease ran out.",
         most_errors: int = 20,
         now: dt.datetime | None = None,
+        ids: Sequence[int] | None = None,
     ) -> list[JobRow]:
-        """End the claims of lost and stopped workers, or of ``worker_id`` alone.
+        """End the claims of lost and stopped workers, or of ``worker_id`` alone; with ``ids``, only those among them.
 
         A rescued job's attempt is spent; with attempts left it runs again within ``spread`` seconds (0: at once).
         """
@@ -274,6 +280,7 @@ class Store(ScheduleStatements, BulkStatements):
                 limit=limit,
                 spread=spread,
                 worker_id=worker_id,
+                ids=None if ids is None else self._ids(sorted(ids)),
                 error_class=WORKER_LOST,
                 message=reason,
                 most_errors=most_errors,
@@ -290,6 +297,10 @@ class Store(ScheduleStatements, BulkStatements):
     def get(self, ids: Iterable[int]) -> list[JobRow]:
         """The jobs with these ids that exist, in the order of their ids."""
         return self._jobs(self._run_with("get", {"ids": self._ids(ids)}))
+
+    def running(self, worker_id: int, after: int = 0, limit: int = 1000) -> list[JobRow]:
+        """The claims that a worker holds, in the order of their ids, from the first id above ``after``."""
+        return self._jobs(self._run_with("running", {"worker_id": worker_id, "after": after, "limit": limit}))
 
     def stats(self, queue_name: str | None = None) -> list[QueueStats]:
         """How many jobs there are, by queue and state. It counts them all, however many."""
@@ -361,6 +372,11 @@ class Store(ScheduleStatements, BulkStatements):
     def lose_workers(self, now: dt.datetime | None = None) -> list[WorkerRow]:
         """Take workers whose lease ran out for lost; the next :meth:`rescue` ends their claims."""
         return [WorkerRow(*row) for row in self._run("lose_workers", now)]
+
+    def lose_worker(self, worker_id: int, now: dt.datetime | None = None) -> WorkerRow | None:
+        """Take one worker for lost: its process has ended. None: it was lost, or had stopped, already."""
+        rows = self._run("lose_worker", now, worker_id=worker_id)
+        return WorkerRow(*rows[0]) if rows else None
 
     def stop_worker(self, worker_id: int, now: dt.datetime | None = None) -> WorkerRow | None:
         """Note that a worker has stopped."""

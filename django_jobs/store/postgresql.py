@@ -148,6 +148,11 @@ class PostgreSQLStore(Store):
         """Two on connections of their own; one in a transaction, which runs one statement at a time."""
         return 2 if isinstance(self.session, OwnSession) else 1
 
+    @property
+    def outlives_client(self) -> bool:
+        """A server does not look whether its client is there until it has an answer for it."""
+        return True
+
     def _time(self, now: dt.datetime | None) -> str | None:
         return None if now is None else now.isoformat()
 

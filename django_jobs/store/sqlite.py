@@ -61,6 +61,7 @@ _READS = frozenset(
         "due_schedules",
         "get",
         "next_due",
+        "running",
         "schedules",
         "select_available",
         "select_expired",

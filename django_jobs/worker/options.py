@@ -42,6 +42,8 @@ class WorkerOptions:
     using: str = "default"
     pools: Sequence[Pool] = ()
     drain: bool = False
+    max_jobs: int | None = None  # after claiming so many, the worker runs them and stops
+    max_memory: int | None = None  # in MB, of the process: holding more, the worker ends its jobs and stops
     shutdown_timeout: float = field(default_factory=lambda: _setting("SHUTDOWN_TIMEOUT"))
     poll_interval: float = field(default_factory=lambda: _setting("POLL_INTERVAL"))
     notify: bool = field(default_factory=lambda: bool(conf.get("NOTIFY")))

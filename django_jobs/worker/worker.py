@@ -20,7 +20,6 @@ from django_jobs.store import Guarantees, Store, own_store
 from django_jobs.store.rows import Heartbeat, JobRow, WorkerRow
 from django_jobs.store.sqlite import WATCH_INTERVAL
 from django_jobs.worker import middleware
-from django_jobs.worker.attempt import Runner
 from django_jobs.worker.buffer import Buffer
 from django_jobs.worker.completer import Completer
 from django_jobs.worker.executor import Executors
@@ -31,6 +30,8 @@ from django_jobs.worker.options import EVERY_QUEUE, Pool, WorkerOptions
 from django_jobs.worker.parts import StopRequest, one_line, pause_after, until
 from django_jobs.worker.producer import Producer
 from django_jobs.worker.recorder import Recorder
+from django_jobs.worker.recycling import Retirement
+from django_jobs.worker.shared_notes import Notes, make_runner
 from django_jobs.worker.signs import Signs
 from django_jobs.worker.statistics import Statistics
 from django_jobs.worker.ticker import Ticker
@@ -49,7 +50,15 @@ class _PoolParts:
     def __init__(self, worker: Worker, pool: Pool, elsewhere: frozenset[str]) -> None:
         self.buffer = Buffer()
         self.executors = Executors(self.buffer, worker.runner, worker.completer.put, pool.size)
-        self.producer = Producer(pool, self.buffer, self.executors, worker, worker.open_store, elsewhere)
+        self.producer = Producer(
+            pool,
+            self.buffer,
+            self.executors,
+            worker,
+            worker.open_store,
+            elsewhere,
+            worker.retirement.allowance,
+        )
 
 
 class Worker:
@@ -58,9 +67,10 @@ class Worker:
     It installs no signal handlers: ``runjobs`` does, and calls :meth:`stop` and :meth:`stop_now`.
 
     :param options: what to work on and how.
+    :param notes: what the worker notes for its supervisor, where it has one.
     """
 
-    def __init__(self, options: WorkerOptions | None = None) -> None:
+    def __init__(self, options: WorkerOptions | None = None, notes: Notes | None = None) -> None:
         self.options = options or WorkerOptions()
         self.statistics = Statistics()
         self.signs = Signs()
@@ -68,12 +78,14 @@ class Worker:
         self.quiet = False
         self._informed = False  # of what is paused: by the first heartbeat, before the first claim
         self.row: WorkerRow | None = None
+        self.notes = notes
         self._stop = StopRequest()
         self._stores_lock = threading.Lock()
 
         self.store = self.open_store()
         self.guarantees: Guarantees = self.store.guarantees()
-        self.runner = Runner(registry, self.signs, middleware.load(conf.get("MIDDLEWARE")))
+        self.retirement = Retirement(self, self.options.max_jobs, self.options.max_memory)
+        self.runner = make_runner(notes, registry, self.signs, middleware.load(conf.get("MIDDLEWARE")))
         self.completer = Completer(self.open_store, Recorder(self.statistics))
         named = frozenset(name for pool in self.options.pools for name in pool.queues if name != EVERY_QUEUE)
         self.pools = [_PoolParts(self, pool, named) for pool in self.options.pools]
@@ -118,7 +130,10 @@ class Worker:
     @property
     def may_claim(self) -> bool:
         """Whether the producers may claim now."""
-        return self._informed and not (self.quiet or self.signs.doubtful or self.signs.stopping)
+        signs = self.signs
+        return self._informed and not (
+            self.quiet or self.retirement.reason or signs.doubtful or signs.stopping
+        )
 
     @property
     def poll_interval(self) -> float:
@@ -146,7 +161,10 @@ class Worker:
             self.look()
         if heartbeat.worker.stop_requested_at is not None and not self._stop.made:
             logger.info("Worker %d was asked to stop", self.worker_id)
+            if self.notes is not None:
+                self.notes.was_asked()
             self.stop()
+        self.retirement.consider()
 
     def doubt(self) -> None:
         """The lease is over and could not be renewed: claim nothing, start nothing, tell the jobs."""
@@ -181,6 +199,8 @@ class Worker:
             django_jobs.__version__,
             self.options.lease,
         )
+        if self.notes is not None:
+            self.notes.register(self.row.id)  # before the first claim
         self.signs.worker_id = self.row.id
         self.reporter.renewed(began)
 
@@ -221,18 +241,32 @@ class Worker:
         """Ask the worker to stop without waiting for the jobs that run."""
         self._stop.make(hurry=True)
 
+    def retire(self) -> None:
+        """Claim no more from now on, and stop when the jobs that are claimed have ended, however long they take."""
+        if self.notes is not None:
+            self.notes.retire()
+        self._stop.poke()
+
     def run(self) -> int:
-        """Work until stopped or drained. Blocks. Returns the exit code: 0."""
+        """Work until stopped, drained or retired. Blocks. Returns the exit code: 0."""
         if not self._register_patiently():
             self.store.close()
+            self._note_end()
             return 0
         with self._parts_running():
             if self.options.drain:
                 self._wait_until_drained()
             else:
-                while not self._stop.wait(3600):
-                    pass
+                self._wait_until_stopped()
         return 0
+
+    def _wait_until_stopped(self) -> None:
+        while not self._stop.wait(0.02 if self.retirement.reason else 3600):
+            if self._has_retired():
+                return
+
+    def _has_retired(self) -> bool:
+        return self.retirement.reason is not None and all(parts.executors.idle for parts in self.pools)
 
     def _register_patiently(self) -> bool:
         """Register; while the database is away, try again until stopped."""
@@ -268,7 +302,7 @@ class Worker:
 
     def _wait_until_drained(self) -> None:
         while not self._stop.wait(0.01):
-            if self._at_rest() and self._nothing_due() and self._at_rest():
+            if self._has_retired() or (self._at_rest() and self._nothing_due() and self._at_rest()):
                 return
 
     def _at_rest(self) -> bool:
@@ -356,6 +390,7 @@ class Worker:
             ):
                 logger.warning("Job %d %s did not end in time; it is %s now", job.id, job.name, job.state)
             self.store.stop_worker(self.worker_id)
+            self._note_end()
         except Exception as error:
             logger.error(
                 "Worker %d can't say that it has stopped: %s. Its jobs run again after its lease.",
@@ -363,3 +398,7 @@ class Worker:
                 one_line(error),
             )
         self.store.close()
+
+    def _note_end(self) -> None:
+        if self.notes is not None:
+            self.notes.leave(self.statistics.completed, self.statistics.failed, self.statistics.dead)

@@ -25,6 +25,8 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
     mixed, completed, whole, released, asked = (make.claimed(worker, count=size) for _ in range(5))
     rescued = make.worker()
     make.claimed(rescued, count=3, queue_name="rescued")
+    dying = make.worker()
+    held = make.claimed(dying, count=3, queue_name="held")
     lost = make.worker(lease=1.0)
     make.claimed(lost, count=3, queue_name="lost")
     make.store.stop_worker(lost, now=now)
@@ -82,6 +84,7 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
         "promote": lambda store: store.promote(limit=2, now=make.clock.after(2)),
         "next_due": lambda store: store.next_due(now=now),
         "rescue": lambda store: store.rescue(limit=100, now=now),
+        "rescue, some jobs": lambda store: store.rescue(worker_id=dying, ids=[held[0].id], now=now),
         "rescue, one worker": lambda store: store.rescue(worker_id=rescued, now=now),
         "update": lambda store: store.update([job.id for job in due], priority=5, delay=60.0, now=now),
         "delete": lambda store: store.delete([job.id for job in gone], now=now),
@@ -99,11 +102,13 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
         ),
         "purge": lambda store: store.purge("cancelled", 0.0, limit=2, now=now),
         "get": lambda store: store.get([job.id for job in due]),
+        "running": lambda store: store.running(worker),
         "stats": lambda store: store.stats(),
         "waiting_queues": lambda store: store.waiting_queues(),
         "register_worker": lambda store: store.register_worker("host", 1, '["*"]', 4, "1", 30.0, now=now),
         "heartbeat": lambda store: store.heartbeat(worker, 30.0, now=now),
         "lose_workers": lambda store: late in [each.id for each in store.lose_workers(now=now)],
+        "lose_worker": lambda store: store.lose_worker(dying, now=now),
         "stop_worker": lambda store: store.stop_worker(idle, now=now),
         "purge_workers": lambda store: store.purge_workers(0.0, now=now),
         "upsert_queue": lambda store: store.upsert_queue("mail", pause=True, metadata="{}", now=now),

@@ -42,6 +42,8 @@ INDEXES = {
     "next_due": {DUE},
     "rescue": {KEY, RUNNING},
     "rescue, one worker": {KEY, RUNNING},
+    "rescue, some jobs": {KEY, RUNNING},
+    "running": {RUNNING},
     "purge": {KEY, FINISHED},
     "update": {KEY},
     "delete": {KEY},
@@ -77,7 +79,7 @@ BY_ID = [
     "select_given",
     "get",
 ]
-IN_ORDER = ["claim", "promote", "next_due", "purge"]
+IN_ORDER = ["claim", "promote", "next_due", "purge", "running"]
 SEARCHES = [
     "select_newest",
     "select_finished",

@@ -47,6 +47,8 @@ PLANS = {
     "next_due": {"SCAN django_jobs_job USING INDEX django_jobs_job_due"},
     "rescue": RESCUE,
     "rescue, one worker": RESCUE,
+    "rescue, some jobs": RESCUE,
+    "running": {f"SEARCH django_jobs_job {RUNNING} (worker_id=? AND id>?)"},
     "purge": {
         KEY,
         "SEARCH django_jobs_job USING INDEX django_jobs_job_finished (state=? AND finalized_at>? AND finalized_at<?)",
@@ -74,6 +76,7 @@ PLANS = {
     "register_worker": set(),
     "heartbeat": {WORKER, f"SEARCH django_jobs_job {RUNNING} (worker_id=?)", "SCAN django_jobs_queue"},
     "lose_workers": {"SCAN django_jobs_worker"},
+    "lose_worker": {WORKER},
     "stop_worker": {WORKER},
     "purge_workers": {"SCAN django_jobs_worker", f"SEARCH job {RUNNING} (worker_id=?)"},
     "upsert_queue": set(),

@@ -37,3 +37,36 @@ def fail(message: str) -> None:
 @job(backoff=0)
 def kill_process() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+@job(takes_context=True, backoff=0, max_attempts=2)
+def kill_process_among(context: JobContext, claimed: int) -> None:
+    """Kill the process at the first attempt once so many jobs are claimed, this one among them; then at once."""
+    from django_jobs.models import Job
+
+    pause = threading.Event()
+    while context.attempt == 1 and Job.objects.filter(state="running").count() < claimed:
+        pause.wait(0.005)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@job(backoff=0)
+def nap(seconds: float = 0.001) -> None:
+    threading.Event().wait(seconds)
+
+
+@job
+def wait_for_file(path: str) -> None:
+    """Run until the file exists, whatever the worker says."""
+    end = threading.Event()
+    while not os.path.exists(path):  # noqa: PTH110 - a job's arguments are texts
+        end.wait(0.02)
+
+
+_hoard: list[bytes] = []
+
+
+@job
+def hoard(megabytes: int) -> None:
+    """Leak memory."""
+    _hoard.append(b"x" * (megabytes * 1024 * 1024))
