@@ -48,7 +48,7 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
     ]
     due = make.insert(size, queue_name="due", delay=1.0)
     keyed = [NewJob("tests.job", unique_key=f"key {number}") for number in range(size + 1)]
-    held = make.store.insert_many(keyed, now=now)
+    holding = make.store.insert_many(keyed, now=now)
     pending = make.insert(size, queue_name="pending", pending=True)
     kinds = cycle([COMPLETED, RETRY, FAILED, SNOOZED])
     return {
@@ -65,7 +65,7 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
         "insert_many_unique, duplicates": lambda store: (
             store.insert_many([*keyed, new], now=now)[0].is_duplicate
         ),
-        "replace": lambda store: store.replace({job.id: new for job in held[:size]}, now=now),
+        "replace": lambda store: store.replace({job.id: new for job in holding[:size]}, now=now),
         "release_pending": lambda store: store.release_pending([job.id for job in pending], now=now),
         "claim": lambda store: store.claim(worker, "waiting", 3, now=now),
         "finish": lambda store: store.finish(

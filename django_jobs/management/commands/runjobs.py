@@ -230,8 +230,10 @@ class signals:  # noqa: N801 - used as a function
                 self.before[number] = signal.signal(number, self.handle)
 
     def __exit__(self, *exception: object) -> None:
-        for number, handler in self.before.items():
-            signal.signal(number, handler)
+        # Not after a signal: the process is about to end, in order, and another one must not end it otherwise.
+        if not self.count:
+            for number, handler in self.before.items():
+                signal.signal(number, handler)
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         """Stop in order; the second time, at once."""
