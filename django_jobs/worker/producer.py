@@ -187,10 +187,8 @@ class Producer(Part):
             if jobs:
                 self.buffer.put(jobs)
                 self._moved_at = time.monotonic()
-                if (
-                    self.situation.worker_id != worker_id
-                ):  # given up while the claim ran: others have these jobs now
-                    self.withdraw()
+                if self.situation.worker_id != worker_id:
+                    self.withdraw()  # given up while the claim ran: others have these jobs now
             full = full or len(jobs) == limit
             limit -= len(jobs)
             if limit <= 0:
