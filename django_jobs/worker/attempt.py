@@ -82,9 +82,8 @@ class Runner:
             result = Context().run(self._call, job, definition, args, kwargs)
         except Control as word:
             return self._controlled(job, definition, word, perf_counter() - started)
-        except (
-            BaseException
-        ) as error:  # SystemExit, KeyboardInterrupt and GeneratorExit are the job's own, too
+        except BaseException as error:
+            # SystemExit, KeyboardInterrupt and GeneratorExit are the job's own, too.
             return self._failed(job, definition, error, perf_counter() - started)
         seconds = perf_counter() - started
         if result is None:

@@ -214,7 +214,6 @@ class Completer:
         for attempted in waiting:
             (deferred if attempted.outcome.id in busy else batch).append(attempted)
         if busy:
-            busy = busy | {attempted.outcome.id for attempted in deferred}
             for _ in range(min(len(outcomes), BATCH - len(batch))):
                 attempted = outcomes.popleft()
                 (deferred if attempted.outcome.id in busy else batch).append(attempted)

@@ -90,9 +90,8 @@ def with_error(job: JobRow, name: str, message: str, trace: str = "", now: dt.da
         text = encode([*errors, entry])
         text.encode()
         return text
-    except (
-        UnicodeEncodeError
-    ):  # an escape that is no text, in what somebody's SQL has put there: kept as an escape
+    except UnicodeEncodeError:
+        # An escape that is no text, in what somebody's SQL has put there: kept as an escape.
         return json.dumps([*errors, entry], allow_nan=False, separators=(",", ":"))
     except (ValueError, TypeError, RecursionError):
         return encode([entry])

@@ -209,10 +209,8 @@ class Producer(Part):
                 self.buffer.put(jobs)
                 self._buffered += len(jobs)
                 self._moved_at = time.monotonic()
-                if (
-                    self.situation.worker_id != worker_id
-                ):  # given up while the claim ran: others have these jobs now
-                    self.withdraw()
+                if self.situation.worker_id != worker_id:
+                    self.withdraw()  # given up while the claim ran: others have these jobs now
             full = full or len(jobs) == limit
             limit -= len(jobs)
             if limit <= 0:

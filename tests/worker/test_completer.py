@@ -706,6 +706,40 @@ def test_a_bad_outcome_and_an_outage_at_once_lose_nothing(completer, store, told
     assert (completer.lost, told) == (0, [(1, "failed", True)])
 
 
+@pytest.mark.parametrize("statements", range(4, 14))
+def test_an_outage_may_end_at_any_statement_and_no_good_outcome_is_to_blame(
+    completer, store, told, pauses, statements
+):
+    calls = []
+
+    def check(outcomes):
+        calls.append(1)
+        if len(calls) <= statements:
+            raise InternalError("cannot execute UPDATE in a read-only transaction")
+
+    store.before["finish"] = check
+    completer.put(attempted(1))
+    eventually(lambda: completer.idle)
+
+    assert (completer.lost, told) == (0, [(1, "completed", True)])
+
+
+def test_an_outcome_whose_row_somebody_holds_for_long_is_stored_in_the_end(completer, store, told, pauses):
+    """Its statement runs into a time-out, again and again, and the database is well."""
+    held = list(range(30))
+
+    def check(outcomes):
+        if held and any(outcome.id == 1 for outcome in outcomes):
+            held.pop()
+            raise OperationalError("canceling statement due to statement timeout")
+
+    store.before["finish"] = check
+    put_all(completer, [1, 2, 3])
+    eventually(lambda: completer.idle)
+
+    assert sorted(told) == [(id_, "completed", True) for id_ in (1, 2, 3)]
+
+
 def test_what_follows_a_stored_batch_may_fail_without_harm(store, started, caplog):
     def fail(batch, ended):
         raise ValueError("in a signal's receiver")
@@ -756,6 +790,25 @@ def test_a_stop_of_two_writers_writes_everything_first(double, told, started, sm
     assert completer.join(TIMEOUT)
     assert sorted(stored(double)) == [1, *range(1, 12), *range(20, 27)]
     assert double.closed == 2
+
+
+def test_a_stop_waits_for_what_the_other_writer_has_of_the_same_job(double, told, started, small):
+    first, second = Gate(), Gate()
+    double.gates = {1: first, 2: second}
+    completer = started_double(double, told, started)
+    completer.put(attempted(1))
+    first.wait()
+    completer.put(claim_of(2, 1, "retry", delay=5.0))
+    put_all(completer, range(3, 12))
+    second.wait()
+    completer.put(claim_of(2, 2))
+    completer.stop()
+    first.open()
+    eventually(lambda: 1 in stored(double))
+    second.open()
+
+    assert completer.join(TIMEOUT)
+    assert [outcome.claims for outcome in double.finished if outcome.id == 2] == [1, 2]
 
 
 def test_a_stop_while_the_database_is_away_has_an_end_and_says_what_is_lost(

@@ -113,6 +113,10 @@ def turn_autocommit_off():
     Effect.objects.create(job_id=2, claims=1, pid=1)
 
 
+def turn_autocommit_off_and_do_nothing():
+    transaction.set_autocommit(False)
+
+
 def close():
     connection.ensure_connection()
     connection.close()
@@ -161,6 +165,7 @@ EVERYWHERE = [
     abort,
     begin_in_sql,
     turn_autocommit_off,
+    turn_autocommit_off_and_do_nothing,
     close,
     close_in_a_transaction,
     close_behind_djangos_back,
@@ -404,6 +409,17 @@ def test_a_connection_of_a_pool_is_put_back_after_each_job(thread, monkeypatch):
     assert pool.out == 0
     # The fourth is the one that the server process was ended with.
     assert pool.returned == [True, False, True, True, False, True]
+
+
+@pytest.mark.parametrize("usable", [True, False])
+def test_after_an_error_a_connection_of_another_database_is_asked_whether_it_is_usable(usable):
+    wrapper = types.SimpleNamespace(
+        vendor="mysql", in_atomic_block=False, closed_in_transaction=False, needs_rollback=False, connection=object(),
+        autocommit=True, errors_occurred=True, is_usable=lambda: usable, settings_dict={"AUTOCOMMIT": True},
+    )  # fmt: skip
+
+    assert kept._sound(wrapper) is usable
+    assert wrapper.errors_occurred is not usable
 
 
 def test_a_connection_that_can_not_be_closed_is_forgotten_all_the_same():

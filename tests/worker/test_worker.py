@@ -12,10 +12,10 @@ from django.utils import timezone
 
 from django_jobs import Cancel, Fail, Snooze, current_job, operations
 from django_jobs.models import Job, Worker as WorkerModel
-from django_jobs.store.rows import NewJob
+from django_jobs.store.rows import Heartbeat, NewJob
 from django_jobs.worker import Pool, Worker, WorkerOptions, producer, worker as module
 from tests.waiting import eventually
-from tests.worker.fakes import TIMEOUT, Gate
+from tests.worker.fakes import TIMEOUT, Gate, rows
 
 NEVER = 3600.0
 
@@ -439,6 +439,26 @@ def test_a_stop_while_the_database_refuses_everything_has_an_end(busy, gate, pat
     assert {states()[id_] for id_ in [running.id, *behind]} == {"running"}, "rescued after the lease"
 
 
+def test_the_last_outcomes_are_tried_again_when_they_are_refused_at_first(busy, gate, patient, monkeypatch):
+    one, running, _ = busy()
+    refusals = []
+    for store in one.worker.statistics.stores:
+
+        def refuse(outcomes, finish=store.finish):
+            if len(refusals) < 3:
+                refusals.append(1)
+                raise OperationalError("away")
+            return finish(outcomes)
+
+        monkeypatch.setattr(store, "finish", refuse)
+    one.worker.stop()
+    gate.open()
+    assert one.end() == 0
+
+    assert len(refusals) == 3
+    assert job(running).state == "completed"
+
+
 def test_a_completer_that_hangs_at_the_end_is_told(run, define, gate, monkeypatch, caplog):
     monkeypatch.setattr(module, "FLUSH_SECONDS", -0.9)
     definition = define(lambda: None)
@@ -708,6 +728,53 @@ def test_a_worker_whose_heartbeats_fail_past_the_lease_starts_nothing_and_goes_o
     assert {row.attempt for row in Job.objects.filter(id__in=behind)} == {1}
     assert "starts no job until it can" in caplog.text
     assert "has renewed its lease and goes on" in caplog.text
+
+
+@pytest.fixture
+def still(transactional_db, monkeypatch):
+    """A worker of which nothing runs, with two jobs buffered; ``looks`` counts how often it was to look for work."""
+    worker = Worker(WorkerOptions(pools=[Pool(("*",), 1)]))
+    worker._register(worker.store)
+    worker.pools[0].buffer.put(rows(2, worker_id=worker.worker_id))
+    worker.looks = []
+    monkeypatch.setattr(worker.pools[0].producer, "look", worker.looks.append)
+    yield worker
+    worker.store.close()
+
+
+def heartbeat(worker, paused=(), cancelled=()):
+    return Heartbeat(worker.row, timezone.now(), frozenset(paused), frozenset(cancelled))
+
+
+def test_what_is_buffered_is_withdrawn_at_once_when_the_lease_is_in_doubt(still):
+    """Not when the producer comes to it: it waits for a database that is away."""
+    still.doubt()
+
+    assert not still.pools[0].buffer.jobs
+    assert [job.id for job in still.pools[0].producer.returning] == [1, 2]
+
+
+def test_what_is_buffered_is_withdrawn_at_once_when_the_worker_was_given_up(still):
+    before = still.worker_id
+    still.given_up(still.store)
+
+    assert not still.pools[0].buffer.jobs
+    assert still.worker_id != before
+    assert still.looks == [None]
+
+
+def test_it_looks_for_work_when_it_knows_what_is_paused_and_whenever_that_changes(still):
+    assert not still.may_claim
+    still.heard(heartbeat(still))
+    assert (still.may_claim, len(still.looks)) == (True, 1)
+    still.heard(heartbeat(still))
+    assert len(still.looks) == 1
+
+    still.heard(heartbeat(still, paused=["mail"]))
+    assert (still.paused, len(still.looks)) == ({"mail"}, 2)
+    still.doubt()
+    still.heard(heartbeat(still, paused=["mail"]))
+    assert (still.may_claim, len(still.looks)) == (True, 3)
 
 
 def test_while_there_is_no_new_id_to_be_had_nothing_is_started(busy, gate, patient, monkeypatch):
