@@ -110,10 +110,11 @@ class Command(BaseCommand):
             worker = Worker(worker_options, notes)
         except (ValueError, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error
-        if notes is None:
-            self.introduce(worker.options, worker.guarantees, f"process {os.getpid()}")
-        watch_parent(worker.stop, worker.stop_now)
+        # The signals first: who reads that the worker works may stop it at once.
         with signals(worker, twice=notes is None):
+            if notes is None:
+                self.introduce(worker.options, worker.guarantees, f"process {os.getpid()}")
+            watch_parent(worker.stop, worker.stop_now)
             try:
                 worker.run()
             except DatabaseError as error:
@@ -135,7 +136,7 @@ class Command(BaseCommand):
         if os.name != "posix":
             raise CommandError("--processes needs a POSIX system. Start runjobs several times instead.")
         store = own_store(options.using, notify=options.notify)
-        self.introduce(options, store.guarantees(), f"{processes} processes under process {os.getpid()}")
+        guarantees = store.guarantees()
         connections.close_all()
 
         def open_store() -> Store:
@@ -149,8 +150,9 @@ class Command(BaseCommand):
             drain=options.drain,
             shutdown_timeout=options.shutdown_timeout,
         )
-        watch_parent(supervisor.stop, supervisor.stop_now)
         with signals(supervisor):
+            self.introduce(options, guarantees, f"{processes} processes under process {os.getpid()}")
+            watch_parent(supervisor.stop, supervisor.stop_now)
             code = supervisor.run()
         if self.verbosity >= 1:
             self.say_goodbye("Stopped", supervisor.completed, supervisor.failed, supervisor.dead)
