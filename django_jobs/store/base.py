@@ -492,6 +492,14 @@ def inserted_row(row: tuple[Any, ...], job: NewJob, key: str | None = None, key_
     return JobRow((*known, *times, *_NO_CLAIM_YET, *keys, *_NO_OUTCOME_YET, job.timeout, key_until))
 
 
+def plainly_completed(outcomes: Sequence[Outcome]) -> bool:
+    """Whether all are completions without a result, of as many jobs."""
+    for _, _, kind, _, _, errors, result in outcomes:
+        if kind != COMPLETED or result is not None or errors is not None:
+            return False
+    return len({outcome[0] for outcome in outcomes}) == len(outcomes)
+
+
 def by_claim(jobs: Sequence[JobRow]) -> list[JobRow]:
     """Jobs in the order of their ids, the order in which every statement locks rows."""
     return sorted(jobs, key=lambda job: (job.values[ID], job.values[CLAIMS]))

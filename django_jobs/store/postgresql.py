@@ -14,7 +14,14 @@ from psycopg.types.string import TextLoader
 
 from django_jobs import conf
 from django_jobs.serialization import array_literal, text_array_literal
-from django_jobs.store.base import Guarantees, Store, by_claim, inserted_row, started_before
+from django_jobs.store.base import (
+    Guarantees,
+    Store,
+    by_claim,
+    inserted_row,
+    plainly_completed,
+    started_before,
+)
 from django_jobs.store.rows import (
     ID,
     JOB_COLUMNS,
@@ -291,6 +298,9 @@ class PostgreSQLStore(Store):
         if not outcomes:
             return []
         ids, claims, kinds, delays, classes, errors, results = zip(*sorted(outcomes, key=_by_id), strict=True)
+        if not whole_rows and plainly_completed(outcomes):
+            rows = self._run("complete", now, ids=array_literal(ids), claims=array_literal(claims))
+            return self._ended(outcomes, rows, whole_rows)
         rows = self._run_with(
             "finish",
             {

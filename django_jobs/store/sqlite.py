@@ -21,6 +21,7 @@ from django_jobs.store.base import (
     Store,
     by_claim,
     inserted_row,
+    plainly_completed,
     retried,
     started_before,
 )
@@ -322,17 +323,20 @@ class SQLiteStore(Store):
         if not outcomes:
             return []
         now = now or dt.datetime.now(dt.UTC)
+        if not whole_rows and plainly_completed(outcomes):
+            return self._complete(outcomes, now)
         texts = json.dumps([self._outcome(outcome, now) for outcome in outcomes], ensure_ascii=False)
-        parameters = {"now": self._time(now), "rows": texts}
-        if not whole_rows and all(outcome[2] == COMPLETED for outcome in outcomes):
-            # Nothing to learn but whether all were stored; rows that come back one by one cost as much as the update.
-            (changed,) = self.session.fetch(statement("sqlite", "finish", returning=False), parameters)[0]
-            if changed == len(outcomes):
-                return [Ended(outcome[0], COMPLETED, True) for outcome in outcomes]
-            if changed:
-                return self._look_again(outcomes, now)
-            return self._ended(outcomes, [], whole_rows)
-        return self._ended(outcomes, self._run_with("finish", parameters, whole_rows), whole_rows)
+        rows = self._run_with("finish", {"now": self._time(now), "rows": texts}, whole_rows)
+        return self._ended(outcomes, rows, whole_rows)
+
+    def _complete(self, outcomes: Sequence[Outcome], now: dt.datetime) -> list[Ended]:
+        claims = ",".join([f'"{outcome[0]}":{outcome[1]}' for outcome in outcomes])
+        # Nothing to learn but whether all were stored; rows that come back one by one cost as much as the update.
+        counting = statement("sqlite", "complete", returning=False)
+        (changed,) = self.session.fetch(counting, {"now": self._time(now), "claims": f"{{{claims}}}"})[0]
+        if changed == len(outcomes):
+            return [Ended(outcome[0], COMPLETED, True) for outcome in outcomes]
+        return self._look_again(outcomes, now) if changed else self._ended(outcomes, [], False)
 
     def _look_again(self, outcomes: Sequence[Outcome], now: dt.datetime) -> list[Ended]:
         """What became of completions of which some were not stored; those that were now have the time ``now``."""
@@ -345,8 +349,6 @@ class SQLiteStore(Store):
 
     def _outcome(self, outcome: Outcome, now: dt.datetime) -> tuple[Any, ...]:
         id_, claims, kind, delay, error_class, errors, result = outcome
-        if kind == COMPLETED and result is None and errors is None:
-            return (id_, claims, kind)
         run_after = self._after(now, delay or 0.0) if kind in (RETRY, SNOOZED) else None
         return (id_, claims, kind, run_after, error_class, errors, result)
 

@@ -72,7 +72,7 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
             [Outcome(job.id, job.claims, kind, delay=5.0) for job, kind in zip(mixed, kinds, strict=False)],
             now=now,
         ),
-        "finish, completed": lambda store: store.finish(
+        "complete": lambda store: store.finish(
             [Outcome(job.id, job.claims, COMPLETED) for job in completed], now=now
         ),
         "finish, whole rows": lambda store: store.finish(

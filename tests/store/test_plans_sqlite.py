@@ -34,7 +34,7 @@ PLANS = {
     "release_pending": {KEY},
     "claim": {KEY, WORKER, "SEARCH django_jobs_job USING INDEX django_jobs_job_claim (queue_name=?)"},
     "finish": {KEY},
-    "finish, completed": {KEY},
+    "complete": {KEY},
     "finish, whole rows": {KEY},
     "release": {KEY},
     "cancel": {KEY},
