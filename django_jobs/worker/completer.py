@@ -94,7 +94,12 @@ class Completer:
             with self._lock:
                 self._second_told = True
                 if 1 not in self._threads and not self._stopping.is_set():
-                    self._start_writer(1)
+                    try:
+                        self._start_writer(1)
+                    except (
+                        RuntimeError
+                    ) as error:  # no more threads: one writer does it too, and this is an executor's
+                        logger.warning("The completer's second writer can't start: %s", one_line(error))
                 self._lock.notify_all()
         if len(self._outcomes) >= BACKLOG:
             self._room.clear()
@@ -146,9 +151,11 @@ class Completer:
         thread = threading.Thread(
             target=self._write_on, args=(number,), name=f"django_jobs-completer-{number}", daemon=True
         )
-        self._threads[number] = thread
-        self.writers += 1
         thread.start()
+        self._threads[number] = (
+            thread  # it can't end before: it needs the lock for that, which the caller has
+        )
+        self.writers += 1
 
     # -- the writers -----------------------------------------------------------------------------------------------
 
@@ -347,7 +354,7 @@ class Completer:
                     by_id[item.id] = item._replace(stored=True)
         try:
             self._on_stored(batch, by_id)
-        except Exception:
+        except BaseException:  # the site's code: whatever it raises, the writer must live
             logger.exception("What is to happen after outcomes are stored failed")
         if self.retention.deletes_at_once:
             self.retention.delete_ended(store, [attempted.job for attempted in batch], by_id)

@@ -15,6 +15,10 @@ from django_jobs.worker.buffer import Buffer
 logger = logging.getLogger("django_jobs.worker")
 
 
+# After a failure beside its jobs an executor waits for this long, should it fail again at once.
+RECOVERY_SECONDS = 1.0
+
+
 class Slot:
     """What one executor thread is at; written by it alone, read by others."""
 
@@ -78,10 +82,16 @@ class Executors:
         return self.buffer.waiting == len(self.slots) and not self.buffer.jobs
 
     def _loop(self, slot: Slot) -> None:
-        try:
-            self._work(slot)
-        finally:
-            connections.close_all()
+        while not self.buffer.closed:
+            try:
+                self._work(slot)
+            except BaseException:
+                # No job's error comes here. Whatever it is: a pool must not lose its threads one by one.
+                logger.exception("An executor failed beside its jobs, and goes on")
+                slot.job = None
+                time.sleep(RECOVERY_SECONDS)
+            finally:
+                connections.close_all()
 
     def _work(self, slot: Slot) -> None:
         buffer, run, emit, tidy = self.buffer, self.runner.run, self.emit, connections.tidy

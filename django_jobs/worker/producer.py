@@ -107,13 +107,13 @@ class Producer(Part):
         self._empty = False
         super().start()
 
-    def withdraw(self) -> None:
-        """Take all that no executor has begun out of the buffer, at once; for the worker's other threads.
+    def withdraw(self, unwanted: Callable[[JobRow], bool] = lambda job: True) -> None:
+        """Take what no executor has begun out of the buffer, at once; for the worker's other threads.
 
         The producer gives it back as soon as the claims are trusted, unless they were made under an id that was given
         up.
         """
-        self._withdrawn.extend(self.buffer.take_back())
+        self._withdrawn.extend(self.buffer.take_back(unwanted))
         self.wake()
 
     @property

@@ -17,7 +17,7 @@ from django_jobs import conf, limits
 from django_jobs.definitions import registry
 from django_jobs.serialization import encode
 from django_jobs.store import Guarantees, Store, own_store
-from django_jobs.store.rows import Heartbeat, JobRow, WorkerRow
+from django_jobs.store.rows import ID, Heartbeat, JobRow, WorkerRow
 from django_jobs.store.sqlite import WATCH_INTERVAL
 from django_jobs.worker import middleware
 from django_jobs.worker.buffer import Buffer
@@ -153,6 +153,10 @@ class Worker:
         if self.signs.doubtful:
             logger.info("Worker %d has renewed its lease and goes on", self.worker_id)
             self.signs.doubtful = False
+        if not heartbeat.cancelled <= self.signs.cancelled:
+            # Those that have not begun don't: given back, they are cancelled, and have spent no attempt.
+            for parts in self.pools:
+                parts.producer.withdraw(lambda job: job.values[ID] in heartbeat.cancelled)
         self.signs.cancelled = heartbeat.cancelled
         self.paused = heartbeat.paused
         self.quiet = heartbeat.worker.quiet_requested_at is not None

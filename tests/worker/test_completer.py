@@ -272,6 +272,29 @@ def test_the_second_writer_takes_no_rest_of_its_full_batch_either(double, told, 
     assert [sorted(batch) for batch in batches(double)][-1] == list(range(12, 20))
 
 
+def test_where_no_second_writer_can_start_the_first_one_does_it(
+    double, told, started, small, monkeypatch, caplog
+):
+    """It is started in an executor's thread, which must not end of it."""
+    completer = started_double(double, told, started)
+    gate = double.gates[1] = Gate()
+    completer.put(attempted(1))
+    gate.wait()
+
+    def fail(self):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", fail)
+        put_all(completer, range(2, 13))
+    assert "second writer can't start" in caplog.text
+    gate.open()
+    eventually(lambda: completer.idle)
+
+    assert stored(double) == list(range(1, 13))
+    assert completer.writers == 1
+
+
 def test_never_more_than_two_writes_at_once(double, told, started, small):
     completer = started_double(double, told, started)
 
@@ -740,9 +763,10 @@ def test_an_outcome_whose_row_somebody_holds_for_long_is_stored_in_the_end(compl
     assert sorted(told) == [(id_, "completed", True) for id_ in (1, 2, 3)]
 
 
-def test_what_follows_a_stored_batch_may_fail_without_harm(store, started, caplog):
+@pytest.mark.parametrize("error", [ValueError("in a signal's receiver"), SystemExit(3)], ids=repr)
+def test_what_follows_a_stored_batch_may_fail_without_harm(store, started, caplog, error):
     def fail(batch, ended):
-        raise ValueError("in a signal's receiver")
+        raise error
 
     completer = started(Completer(store.open, fail))
     put_all(completer, [1])

@@ -6,6 +6,7 @@ import types
 
 import psycopg
 import pytest
+from asgiref.sync import sync_to_async
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections, transaction
 from django.db.backends.signals import connection_created
 from django.db.utils import InterfaceError
@@ -285,6 +286,24 @@ def test_a_connection_older_than_conn_max_age_is_not_used_on(thread, opened):
 
     assert len(opened) == 2
     assert is_closed(opened[0])
+
+
+def test_async_jobs_use_and_leave_the_connections_of_their_thread_as_others_do(thread, opened):
+    async def awrite():
+        await Effect.objects.acreate(job_id=1, claims=1, pid=1)
+
+    async def abegin():
+        await sync_to_async(begin)()
+
+    for _ in range(3):
+        thread.must_complete(awrite)
+    thread.must_complete(write)
+    assert len(opened) == 1
+
+    thread.must_complete(abegin)
+    thread.must_complete(write)
+    assert len(opened) == 2
+    assert list(Effect.objects.values_list("job_id", flat=True)) == [1] * 5
 
 
 def test_a_job_without_a_query_opens_no_connection(thread, opened):

@@ -138,6 +138,26 @@ def test_a_fault_of_the_worker_s_own_is_an_outcome_too(executors, define, caplog
     assert "The executor failed at job 1" in caplog.text
 
 
+def test_a_failure_beside_the_jobs_does_not_end_the_thread(executors, define, monkeypatch, caplog):
+    monkeypatch.setattr(executor, "RECOVERY_SECONDS", 0.0)
+    errors = [RuntimeError("can't start new thread"), SystemExit(3), MemoryError()]
+    ended = []
+
+    def emit(attempted):
+        ended.append(attempted)
+        if errors:
+            raise errors.pop(0)
+
+    definition = define(lambda: None)
+    pool = executors(1, emit=emit)
+    pool.buffer.put(rows(5, name=definition.name))
+    eventually(lambda: len(ended) == 5)
+    eventually(lambda: pool.idle)
+
+    assert pool.running() == []
+    assert caplog.text.count("An executor failed beside its jobs, and goes on") == 3
+
+
 def test_a_stop_lets_the_running_job_end_and_leaves_the_buffered_ones(executors, define):
     gate = Gate()
     definition = define(gate.enter)

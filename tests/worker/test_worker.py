@@ -588,6 +588,20 @@ def test_a_cancel_request_wakes_the_heartbeat(run, define, gate):
     assert job(row).attempt == 1
 
 
+def test_a_job_that_is_cancelled_while_it_is_buffered_does_not_begin(busy, gate, patient):
+    one, _, behind = busy()
+    operations.cancel([behind[3]])
+    one.beat()
+    eventually(lambda: states()[behind[3]] == "cancelled")
+    row = Job.objects.get(id=behind[3])
+    assert (row.attempt, row.claims, row.attempted_at) == (0, 1, None)
+
+    gate.open()
+    eventually(lambda: {states()[id_] for id_ in behind} == {"completed", "cancelled"})
+    assert [id_ for id_ in behind if states()[id_] == "cancelled"] == [behind[3]]
+    assert one.worker.statistics.dropped == 0
+
+
 def test_a_queue_that_was_paused_before_the_start_is_not_touched(drain, define):
     """The worker must know before its first claim."""
     definition = define(lambda: None)
