@@ -1,6 +1,7 @@
 """When a worker has had enough."""
 
 import logging
+import threading
 
 import pytest
 
@@ -64,6 +65,23 @@ class TestAllowance:
         pool.error = None
         pool.claim(8)
         assert pool.claimed == 10
+        assert told == ["spent"]
+
+    def test_a_pool_does_not_claim_what_another_one_is_about_to(self, allow, told):
+        allowance = allow(10)
+        first, second = Pool(allowance, 100), Pool(allowance, 100)
+        other = threading.Thread(target=second.claim, args=(10,))
+        claim_now = first.claim_now
+
+        def slowly(limit):
+            other.start()
+            other.join(0.2)  # it would claim now
+            return claim_now(limit)
+
+        first.claim_now = slowly
+        first.claim(10)
+        other.join()
+        assert (first.claimed, second.claimed) == (10, 0)
         assert told == ["spent"]
 
     def test_pools_together_claim_just_the_number(self, allow, told):
