@@ -182,15 +182,7 @@ class Producer(Part):
         """Claim, within what the worker may still claim in its life."""
         if self.allowance is None:
             return self._claim(limit)
-        allowed = self.allowance.take(limit)
-        if not allowed:
-            return False
-        before, more = self._buffered, False
-        try:
-            more = self._claim(allowed)
-        finally:
-            self.allowance.settle(allowed, self._buffered - before)
-        return more
+        return self.allowance.claim(limit, self._claim, lambda: self._buffered)
 
     def _claim(self, limit: int) -> bool:
         """Claim from the pool's queues in turn, and say whether there may be more."""

@@ -27,44 +27,34 @@ Reason = Callable[[], str | None]
 class Allowance:
     """How many jobs the worker may still claim in its life, for all of its pools together.
 
-    A claim takes what it may claim first and gives back what it did not get, so the number holds exactly.
+    Its pools claim one after the other, so the number holds exactly, and no pool without jobs is in the way of another
+    one with what it may not need.
 
     :param jobs: how many.
-    :param on_spent: called, once, when all are claimed and on their way.
-    :param on_back: called when there is something to take again after somebody got less than was wanted.
+    :param on_spent: called when all are claimed and on their way.
     """
 
-    def __init__(self, jobs: int, on_spent: Callable[[], None], on_back: Callable[[], None]) -> None:
-        self._left = jobs
-        self._out = 0
-        self._short = False
-        self._spent = False
-        self._lock = threading.Lock()
+    def __init__(self, jobs: int, on_spent: Callable[[], None]) -> None:
+        self.left = jobs
         self._on_spent = on_spent
-        self._on_back = on_back
+        self._lock = threading.Lock()
 
-    def take(self, wanted: int) -> int:
-        """As many of ``wanted`` as there are. Each taken one is settled afterwards."""
-        with self._lock:
-            taken = min(wanted, self._left)
-            self._left -= taken
-            self._out += taken
-            self._short = self._short or taken < wanted
-            return taken
+    def claim(self, wanted: int, claim: Callable[[int], bool], claimed: Callable[[], int]) -> bool:
+        """Claim up to ``wanted`` jobs, as far as there are any left.
 
-    def settle(self, taken: int, claimed: int) -> None:
-        """Of the ``taken``, so many were claimed, and are in the hands of the executors; the rest is given back."""
+        :param claim: claims up to so many; says whether there may be more.
+        :param claimed: how many jobs ``claim`` has brought so far, in all calls.
+        """
         with self._lock:
-            self._out -= taken
-            self._left += taken - claimed
-            back = self._short and self._left > 0
-            self._short = self._short and not back
-            spent = not (self._left or self._out or self._spent)
-            self._spent = self._spent or spent
-        if back:
-            self._on_back()
-        if spent:
-            self._on_spent()
+            if self.left <= 0:
+                return False
+            before = claimed()
+            try:
+                return claim(min(wanted, self.left))
+            finally:
+                self.left -= claimed() - before
+                if self.left <= 0:
+                    self._on_spent()
 
 
 class MemoryLimit:
@@ -105,10 +95,6 @@ class Retiring(Protocol):
 
     @property
     def worker_id(self) -> int: ...
-    def look(self) -> None:
-        """There may be something to claim."""
-        ...
-
     def retire(self) -> None:
         """The worker has had enough."""
         ...
@@ -130,7 +116,7 @@ class Retirement:
         self._worker = worker
         if max_jobs is not None:
             spent = f"it has claimed its {max_jobs} jobs"
-            self.allowance = Allowance(max_jobs, lambda: self.retire(spent), worker.look)
+            self.allowance = Allowance(max_jobs, lambda: self.retire(spent))
         if max_memory is not None:
             self.reasons.append(MemoryLimit(max_memory, lambda: worker.statistics.attempts))
 

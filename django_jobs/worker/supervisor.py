@@ -68,8 +68,8 @@ class Child:
 
     @property
     def ended_in_order(self) -> bool:
-        """Whether it stopped by itself, and holds nothing."""
-        return self.notes.ended and self.process.returncode is not None and self.process.returncode >= 0
+        """Whether it stopped in order, and holds nothing: a signal that came after its last write changes nothing."""
+        return self.notes.ended
 
     @property
     def in_words(self) -> str:

@@ -40,6 +40,9 @@ logger = logging.getLogger("django_jobs.worker")
 
 # With wake-ups that work, polling is a safety net only, and this many times slower.
 POLL_STRETCH = 10
+# The system may run a signal's handler in any thread (one that just starts takes what is pending), and then the main
+# thread, which alone runs Python's handlers, sleeps on. So it looks up this often.
+SIGNAL_SECONDS = 0.5
 # How long the last writes of a stop may take, after the jobs have had their time.
 FLUSH_SECONDS = 10.0
 
@@ -50,14 +53,9 @@ class _PoolParts:
     def __init__(self, worker: Worker, pool: Pool, elsewhere: frozenset[str]) -> None:
         self.buffer = Buffer()
         self.executors = Executors(self.buffer, worker.runner, worker.completer.put, pool.size)
+        allowance = worker.retirement.allowance
         self.producer = Producer(
-            pool,
-            self.buffer,
-            self.executors,
-            worker,
-            worker.open_store,
-            elsewhere,
-            worker.retirement.allowance,
+            pool, self.buffer, self.executors, worker, worker.open_store, elsewhere, allowance
         )
 
 
@@ -255,7 +253,6 @@ class Worker:
         """Work until stopped, drained or retired. Blocks. Returns the exit code: 0."""
         if not self._register_patiently():
             self.store.close()
-            self._note_end()
             return 0
         with self._parts_running():
             if self.options.drain:
@@ -265,7 +262,7 @@ class Worker:
         return 0
 
     def _wait_until_stopped(self) -> None:
-        while not self._stop.wait(0.02 if self.retirement.reason else 3600):
+        while not self._stop.wait(0.02 if self.retirement.reason else SIGNAL_SECONDS):
             if self._has_retired():
                 return
 
@@ -394,7 +391,8 @@ class Worker:
             ):
                 logger.warning("Job %d %s did not end in time; it is %s now", job.id, job.name, job.state)
             self.store.stop_worker(self.worker_id)
-            self._note_end()
+            if self.notes is not None:
+                self.notes.leave(self.statistics.completed, self.statistics.failed, self.statistics.dead)
         except Exception as error:
             logger.error(
                 "Worker %d can't say that it has stopped: %s. Its jobs run again after its lease.",
@@ -402,7 +400,3 @@ class Worker:
                 one_line(error),
             )
         self.store.close()
-
-    def _note_end(self) -> None:
-        if self.notes is not None:
-            self.notes.leave(self.statistics.completed, self.statistics.failed, self.statistics.dead)

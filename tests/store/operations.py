@@ -26,7 +26,7 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
     rescued = make.worker()
     make.claimed(rescued, count=3, queue_name="rescued")
     dying = make.worker()
-    held = make.claimed(dying, count=3, queue_name="held")
+    dying_held = make.claimed(dying, count=3, queue_name="held")
     lost = make.worker(lease=1.0)
     make.claimed(lost, count=3, queue_name="lost")
     make.store.stop_worker(lost, now=now)
@@ -84,7 +84,7 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
         "promote": lambda store: store.promote(limit=2, now=make.clock.after(2)),
         "next_due": lambda store: store.next_due(now=now),
         "rescue": lambda store: store.rescue(limit=100, now=now),
-        "rescue, some jobs": lambda store: store.rescue(worker_id=dying, ids=[held[0].id], now=now),
+        "rescue, some jobs": lambda store: store.rescue(worker_id=dying, ids=[dying_held[0].id], now=now),
         "rescue, one worker": lambda store: store.rescue(worker_id=rescued, now=now),
         "update": lambda store: store.update([job.id for job in due], priority=5, delay=60.0, now=now),
         "delete": lambda store: store.delete([job.id for job in gone], now=now),

@@ -1,12 +1,36 @@
 """When a worker has had enough."""
 
 import logging
+import threading
 
 import pytest
 
 from django_jobs.worker import recycling
 from django_jobs.worker.recycling import MEGABYTE, Allowance, MemoryLimit, resident_memory
 from tests.store.builders import in_threads
+
+
+class Pool:
+    """Claims as a producer does, from a queue with so many jobs."""
+
+    def __init__(self, allowance: Allowance, jobs: int) -> None:
+        self.allowance = allowance
+        self.jobs = jobs
+        self.claimed = 0
+        self.asked: list[int] = []
+        self.error: Exception | None = None
+
+    def claim(self, wanted: int) -> bool:
+        return self.allowance.claim(wanted, self.claim_now, lambda: self.claimed)
+
+    def claim_now(self, limit: int) -> bool:
+        self.asked.append(limit)
+        got = min(limit, self.jobs)
+        self.jobs -= got
+        self.claimed += got
+        if self.error is not None:
+            raise self.error
+        return got == limit
 
 
 class TestAllowance:
@@ -16,54 +40,61 @@ class TestAllowance:
 
     @pytest.fixture
     def allow(self, told):
-        return lambda jobs: Allowance(jobs, lambda: told.append("spent"), lambda: told.append("back"))
+        return lambda jobs: Allowance(jobs, lambda: told.append("spent"))
 
-    def test_no_more_is_taken_than_there_is(self, allow, told):
-        allowance = allow(10)
-        assert (allowance.take(6), allowance.take(6), allowance.take(6)) == (6, 4, 0)
-        assert told == []
-
-    def test_it_is_spent_when_the_last_are_in_the_executors_hands(self, allow, told):
-        allowance = allow(10)
-        allowance.take(6)
-        allowance.take(4)
-        allowance.settle(4, 4)
-        assert told == []
-        allowance.settle(6, 6)
+    def test_no_more_is_claimed_than_is_allowed(self, allow, told):
+        pool = Pool(allow(10), 100)
+        assert [pool.claim(6), pool.claim(6), pool.claim(6)] == [True, True, False]
+        assert pool.asked == [6, 4]
         assert told == ["spent"]
 
-    def test_what_was_not_there_to_be_claimed_is_taken_again(self, allow, told):
+    def test_what_was_not_there_to_be_claimed_is_left_for_others(self, allow, told):
         allowance = allow(10)
-        allowance.settle(allowance.take(10), 3)
-        assert allowance.take(10) == 7
+        empty, full = Pool(allowance, 3), Pool(allowance, 100)
+        assert empty.claim(10) is False
         assert told == []
+        assert full.claim(10) is True
+        assert (empty.claimed, full.claimed) == (3, 7)
+        assert told == ["spent"]
 
-    def test_who_got_less_than_wanted_is_told_when_something_comes_back(self, allow, told):
+    def test_what_was_claimed_before_an_error_counts(self, allow, told):
+        pool = Pool(allow(10), 100)
+        pool.error = OSError("away")
+        with pytest.raises(OSError, match="away"):
+            pool.claim(8)
+        pool.error = None
+        pool.claim(8)
+        assert pool.claimed == 10
+        assert told == ["spent"]
+
+    def test_a_pool_does_not_claim_what_another_one_is_about_to(self, allow, told):
         allowance = allow(10)
-        allowance.take(10)
-        assert allowance.take(1) == 0
-        allowance.settle(10, 9)
-        assert told == ["back"]
-        allowance.settle(allowance.take(1), 1)
-        assert told == ["back", "spent"]
+        first, second = Pool(allowance, 100), Pool(allowance, 100)
+        other = threading.Thread(target=second.claim, args=(10,))
+        claim_now = first.claim_now
 
-    def test_pools_together_take_just_the_number(self, allow, told):
+        def slowly(limit):
+            other.start()
+            other.join(0.2)  # it would claim now
+            return claim_now(limit)
+
+        first.claim_now = slowly
+        first.claim(10)
+        other.join()
+        assert (first.claimed, second.claimed) == (10, 0)
+        assert told == ["spent"]
+
+    def test_pools_together_claim_just_the_number(self, allow, told):
         allowance = allow(1000)
+        pools = [Pool(allowance, jobs) for jobs in (2000, 300, 0)]
 
-        def claim():
-            claimed = 0
-            while taken := allowance.take(7):
-                got = taken - claimed % 2 if taken > 1 else taken
-                allowance.settle(taken, got)
-                claimed += got
-            return claimed
+        def work(pool):
+            while pool.claim(7):
+                pass
 
-        claimed = sum(in_threads(claim, claim, claim))
-        while taken := allowance.take(7):  # what came back when the others had gone
-            allowance.settle(taken, taken)
-            claimed += taken
-        assert claimed == 1000
-        assert told.count("spent") == 1
+        in_threads(*(lambda pool=pool: work(pool) for pool in pools))
+        assert sum(pool.claimed for pool in pools) == 1000
+        assert told == ["spent"]
 
 
 class TestMemory:

@@ -127,6 +127,14 @@ def test_an_exit_that_is_not_in_order_is_a_death_too(run):
     assert one.hand_back.estates[0].name.endswith("ended with exit code 0")
 
 
+def test_a_child_that_is_killed_when_it_has_stopped_in_order_leaves_nothing(run):
+    # At its very end a process has no handlers any more, and dies of the SIGTERM that is passed on to it.
+    one = run("register(5)\nwords[5] = 7; words[3] = 1\nos.kill(os.getpid(), signal.SIGKILL)\n", drain=True)
+    assert one.join() == 0
+    assert one.supervisor.completed == 7
+    assert one.hand_back.estates == []
+
+
 def test_a_child_that_never_came_to_claim_leaves_nothing(run):
     one = run("sys.exit(1)\n")
     eventually(lambda: one.supervisor.places[0].deaths >= 2)

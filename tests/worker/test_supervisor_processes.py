@@ -162,7 +162,7 @@ def test_sigterm_among_jobs_leaves_nothing_running_and_charges_nothing(run_manag
     process.send_signal(signal.SIGTERM)
     assert process.wait() == 0
     counts = Counter(Job.objects.values_list("state", "attempt"))
-    assert set(counts) == {("completed", 1), ("available", 0)}
+    assert set(counts) <= {("completed", 1), ("available", 0)}
     assert Effect.objects.count() == counts["completed", 1]
     assert Worker.objects.filter(stopped_at__isnull=False).count() == 2
 

@@ -39,6 +39,13 @@ def kill_process() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@job
+def signal_this_thread() -> None:
+    """Have SIGTERM handled in the executor's thread, as the system may choose any."""
+    threading.Event().wait(0.5)  # by then the main thread waits
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
+
 @job(takes_context=True, backoff=0, max_attempts=2)
 def kill_process_among(context: JobContext, claimed: int) -> None:
     """Kill the process at the first attempt once so many jobs are claimed, this one among them; then at once."""
