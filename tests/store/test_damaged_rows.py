@@ -34,7 +34,7 @@ def claim_with_neighbours(store, make, clock, damage):
 
 
 @pytest.mark.parametrize("column", JSON_COLUMNS)
-@pytest.mark.parametrize("text", ["[" * 3000 + "]" * 3000, "1" * 5000], ids=["deep", "long number"])
+@pytest.mark.parametrize("text", ["[" * 12_000 + "]" * 12_000, "1" * 5000], ids=["deep", "long number"])
 def test_json_that_python_does_not_decode(store, make, clock, column, text):
     job = claim_with_neighbours(store, make, clock, lambda job: write(job, column, text))
 
