@@ -78,7 +78,7 @@ class Guarantees:
         writes = self.concurrent_completion_writes
         return (
             f"{self.database}: a job is claimed by one worker at a time across {reach}; woken by {self.wakes_by} "
-            f"(polls within {self.wakes_within:g} s all the same); {writes} completion "
+            f"(polls every {self.wakes_within:g} s while that fails); {writes} completion "
             f"{'write' if writes == 1 else 'writes'} at once; time is {self.clock}'s"
         )
 
