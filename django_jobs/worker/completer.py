@@ -96,9 +96,8 @@ class Completer:
                 if 1 not in self._threads and not self._stopping.is_set():
                     try:
                         self._start_writer(1)
-                    except (
-                        RuntimeError
-                    ) as error:  # no more threads: one writer does it too, and this is an executor's
+                    except RuntimeError as error:
+                        # No more threads. One writer does it too, and this thread is an executor's.
                         logger.warning("The completer's second writer can't start: %s", one_line(error))
                 self._lock.notify_all()
         if len(self._outcomes) >= BACKLOG:

@@ -145,7 +145,7 @@ def swallow_an_error():
 
 def leave_a_savepoint():
     begin()
-    connection.savepoint()
+    transaction.atomic().__enter__()
 
 
 def mark_for_rollback():
