@@ -11,10 +11,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from django.conf import settings
 
 from tests.databases import DATABASE, with_database_name
+
+# No time is asserted anywhere, so not by hypothesis either. Where CI is set, every run tries the same examples: a run
+# tells of the change, not of luck; those on a developer's machine look further.
+hypothesis.settings.register_profile("developer", deadline=None)
+hypothesis.settings.register_profile("ci", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "developer")
 
 MANAGE = Path(__file__).resolve().parent.parent / "manage.py"
 

@@ -182,7 +182,9 @@ class SQLiteSession(OwnSession):
 
     def data_version(self) -> int:
         """A number that changes when another connection, of any process, has committed."""
-        return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
+        connection = self.connection
+        with self._errors:
+            return int(connection.execute("PRAGMA data_version").fetchone()[0])
 
 
 class SQLiteStore(Store):
