@@ -3,7 +3,7 @@
 from django_jobs.context import JobContext, current_job
 from django_jobs.definitions import JobDefinition, job, registry
 from django_jobs.enqueueing import aenqueue_many, enqueue_many
-from django_jobs.exceptions import Cancel, ClaimLost, Fail, InvalidArguments, InvalidJob, Retry, Snooze
+from django_jobs.exceptions import Cancel, ClaimLost, Fail, InvalidArguments, InvalidJob, Retry, Snooze, TimedOut
 
 __version__ = "0.1.0"
 
@@ -17,6 +17,7 @@ __all__ = [
     "JobDefinition",
     "Retry",
     "Snooze",
+    "TimedOut",
     "aenqueue_many",
     "current_job",
     "enqueue_many",

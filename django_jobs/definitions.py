@@ -41,6 +41,7 @@ class Options:
     max_attempts: int | None = None
     run_after: dt.datetime | dt.timedelta | None = None
     using: str | None = None
+    timeout: float | dt.timedelta | None = None
 
 
 class JobDefinition(Generic[P, R]):
@@ -56,6 +57,7 @@ class JobDefinition(Generic[P, R]):
         give_up_on: tuple[type[BaseException], ...] = (),
         takes_context: bool = False,
         aliases: tuple[str, ...] = (),
+        atomic: bool = False,
     ) -> None:
         self.function = function
         self.name = name
@@ -68,6 +70,9 @@ class JobDefinition(Generic[P, R]):
         self.is_async = iscoroutinefunction(function) or iscoroutinefunction(type(function).__call__)
         if self.is_async:
             markcoroutinefunction(self)
+        self.is_atomic = atomic
+        # Whether an attempt is a call of the function in a thread, and nothing more.
+        self.is_plain = not self.is_async and not atomic and options.timeout is None
         self.arguments = Arguments(function, skip=1 if takes_context else 0)
         self.place = Place.of(function)
         self.__doc__ = function.__doc__
@@ -92,6 +97,7 @@ class JobDefinition(Generic[P, R]):
         max_attempts: int | None = None,
         run_after: dt.datetime | dt.timedelta | None = None,
         using: str | None = None,
+        timeout: float | dt.timedelta | None = None,
         **unknown: Any,
     ) -> JobDefinition[P, R]:
         """The same function with other options, for the jobs enqueued through what is returned.
@@ -101,6 +107,7 @@ class JobDefinition(Generic[P, R]):
         :param max_attempts: how often it is attempted at most, 1 or more.
         :param run_after: an aware datetime, or a timedelta from now, before which it does not run.
         :param using: the alias of the database that holds the job.
+        :param timeout: how long an attempt may take: seconds, or a timedelta.
         :raises InvalidJob: for a value that is not allowed; the message names it.
         """
         if unknown:
@@ -111,6 +118,7 @@ class JobDefinition(Generic[P, R]):
             "max_attempts": max_attempts,
             "run_after": run_after,
             "using": using,
+            "timeout": timeout,
         }
         changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
         other = object.__new__(type(self))
@@ -278,6 +286,8 @@ def job(
     name: str | None = ...,
     aliases: Iterable[str] = ...,
     using: str | None = ...,
+    timeout: Delay | None = ...,
+    atomic: bool = ...,
 ) -> Callable[[Callable[Concatenate[JobContext, P], R]], JobDefinition[P, R]]: ...
 @overload
 def job(
@@ -291,6 +301,8 @@ def job(
     name: str | None = ...,
     aliases: Iterable[str] = ...,
     using: str | None = ...,
+    timeout: Delay | None = ...,
+    atomic: bool = ...,
 ) -> Callable[[Callable[P, R]], JobDefinition[P, R]]: ...
 def job(
     function: Callable[..., Any] | None = None,
@@ -305,6 +317,8 @@ def job(
     name: str | None = None,
     aliases: Iterable[str] = (),
     using: str | None = None,
+    timeout: Delay | None = None,
+    atomic: bool = False,
     **unknown: Any,
 ) -> Any:
     """Make a function a job: ``@job`` or ``@job(queue_name="mail", max_attempts=5)``.
@@ -322,6 +336,12 @@ def job(
         used, should stay, or become one of the ``aliases``.
     :param aliases: old names, whose rows this function still serves.
     :param using: the alias of the database that holds the jobs.
+    :param timeout: how long an attempt may take: seconds, or a timedelta. An ``async def`` function is cancelled then;
+        another one is told by ``context.should_stop()``, and given up when it goes on for
+        ``DJANGO_JOBS["TIMEOUT_GRACE"]`` seconds more. ``context.heartbeat()`` starts the time anew.
+    :param atomic: run the function in ``transaction.atomic()`` on the jobs' database, and store its completion in the
+        same transaction: what it wrote there and its completion are committed together, or neither. Not for
+        ``async def``.
     :returns: a :class:`JobDefinition`, which has ``enqueue``, ``aenqueue``, ``using``, ``call`` and ``acall``.
     :raises InvalidJob: for a value that is not allowed, or a name that another function has.
     """
@@ -339,11 +359,12 @@ def job(
             definition: JobDefinition[Any, Any] = JobDefinition(
                 function,
                 checked.check_name(chosen),
-                checked.check(Options(queue_name, priority, max_attempts, None, using), chosen),
+                checked.check(Options(queue_name, priority, max_attempts, None, using, timeout), chosen),
                 backoff=checked.check_backoff(backoff, chosen),
                 give_up_on=checked.check_exceptions(give_up_on, chosen),
                 takes_context=takes_context,
                 aliases=old_names,
+                atomic=checked.check_atomic(atomic, function, chosen),
             )
         except TypeError as error:
             context = "takes_context=True passes it a context first. " if takes_context else ""

@@ -40,13 +40,16 @@ def prepare(definition: JobDefinition[Any, Any], args: Sequence[Any], kwargs: Ma
         encoded = definition.arguments.encode(args, kwargs, conf.get("MAX_ARGUMENT_BYTES"))
     except InvalidArguments as error:
         raise InvalidArguments(f"{definition.name}: {error}") from None
-    return Prepared(NewJob(*_options(definition), *encoded), definition.options.using)
+    return Prepared(NewJob(*_options(definition), *encoded, *_more(definition)), definition.options.using)
 
 
 def enqueue(definition: JobDefinition[Any, Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> JobRow:
     """Insert one job."""
     new, using = prepare(definition, args, kwargs)
-    return django_store(jobs_database(using)).insert(new)
+    row = django_store(jobs_database(using)).insert(new)
+    if using is not None:
+        row.using = using
+    return row
 
 
 def enqueue_many(prepared: Iterable[Prepared]) -> list[JobRow]:
@@ -71,7 +74,11 @@ def enqueue_many(prepared: Iterable[Prepared]) -> list[JobRow]:
             f"enqueue_many() got jobs for the databases {', '.join(sorted(aliases))}; all or none can only be kept in "
             f"one. Call it once for each."
         )
-    return _insert([call.new for call in calls], aliases.pop())
+    rows = _insert([call.new for call in calls], aliases.pop())
+    for row, call in zip(rows, calls, strict=True):
+        if call.using is not None:
+            row.using = call.using
+    return rows
 
 
 async def aenqueue_many(prepared: Iterable[Prepared]) -> list[JobRow]:
@@ -83,7 +90,7 @@ def enqueue_calls(
     definition: JobDefinition[Any, Any], calls: Iterable[Sequence[Any] | Mapping[str, Any]]
 ) -> list[JobRow]:
     """Insert many calls of one function."""
-    options = _options(definition)
+    options, more = _options(definition), _more(definition)
     most_bytes = conf.get("MAX_ARGUMENT_BYTES")
     arguments = definition.arguments
     new = []
@@ -104,8 +111,13 @@ def enqueue_calls(
             encoded = arguments.encode(args, kwargs, most_bytes)
         except InvalidArguments as error:
             raise InvalidArguments(f"{definition.name}.enqueue_many(): call {position}: {error}") from None
-        new.append(NewJob(*options, *encoded))
-    return _insert(new, jobs_database(definition.options.using)) if new else []
+        new.append(NewJob(*options, *encoded, *more))
+    using = definition.options.using
+    rows = _insert(new, jobs_database(using)) if new else []
+    if using is not None:
+        for row in rows:
+            row.using = using
+    return rows
 
 
 def _insert(new: list[NewJob], alias: str) -> list[JobRow]:
@@ -129,6 +141,12 @@ def _chunks(new: list[NewJob]) -> Iterator[list[NewJob]]:
             first, size = index, 0
         size += more
     yield new[first:]
+
+
+def _more(definition: JobDefinition[Any, Any]) -> tuple[Any, ...]:
+    """The fields of a NewJob that come after its arguments; none for a usual job."""
+    timeout = definition.options.timeout
+    return () if timeout is None else (False, timeout)
 
 
 def _options(

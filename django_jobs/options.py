@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from asgiref.sync import iscoroutinefunction
 from django.conf import settings
 from django.utils import timezone
 
@@ -47,12 +48,14 @@ def check(options: Options, name: str) -> Options:
             f"using={shown(using)} of {name} is no database; DATABASES has "
             f"{', '.join(sorted(settings.DATABASES))}."
         )
+    timeout = None if options.timeout is None else check_timeout(options.timeout, name)
     return replace(
         options,
         queue_name=plain_text(options.queue_name),
         priority=_plain_whole(options.priority),
         max_attempts=None if options.max_attempts is None else _plain_whole(options.max_attempts),
         using=None if using is None else plain_text(using),
+        timeout=timeout,
     )
 
 
@@ -113,6 +116,33 @@ def check_run_after(run_after: Any, name: str) -> None:
         run_after = timezone.make_aware(run_after, timezone.get_default_timezone())
     if not EARLIEST <= run_after <= LATEST:
         raise InvalidJob(f"run_after={run_after!r} of {name} must lie between the years 1970 and 9000.")
+
+
+def check_timeout(timeout: Any, name: str) -> float:
+    """The timeout in seconds, else raise InvalidJob."""
+    seconds = timeout.total_seconds() if isinstance(timeout, dt.timedelta) else timeout
+    if (
+        not isinstance(seconds, int | float)
+        or isinstance(seconds, bool)
+        or not 0 < seconds <= limits.LONGEST_DELAY
+    ):
+        raise InvalidJob(
+            f"timeout of {name} is {shown(timeout)}; it must be a number of seconds above 0, or a timedelta, and a "
+            f"hundred years at most."
+        )
+    return float(seconds)
+
+
+def check_atomic(atomic: Any, function: Any, name: str) -> bool:
+    """Whether the function runs in a transaction, else raise InvalidJob."""
+    if not isinstance(atomic, bool):
+        raise InvalidJob(f"atomic of {name} is {shown(atomic)}; it must be True or False.")
+    if atomic and (iscoroutinefunction(function) or iscoroutinefunction(type(function).__call__)):
+        raise InvalidJob(
+            f"{name} is an async def function, and Django's transactions are not for async code: atomic=True can't be "
+            f"kept. Make it a def function, or call context.complete() in the sync function that holds the transaction."
+        )
+    return atomic
 
 
 def check_backoff(backoff: Any, name: str) -> Any:

@@ -29,6 +29,8 @@ INDEXES = {
     "finish": {KEY},
     "finish, completed": {KEY},
     "finish, whole rows": {KEY},
+    "merge_metadata": {KEY},
+    "cancel_requests": {RUNNING},
     "release": {KEY},
     "cancel": {KEY},
     "retry": {KEY, UNIQUE},
@@ -42,7 +44,7 @@ INDEXES = {
     "heartbeat": {RUNNING},
     "purge_workers": {RUNNING},
 }
-BY_ID = ["finish", "finish, completed", "finish, whole rows", "release", "cancel", "retry", "get"]
+BY_ID = ["finish", "finish, completed", "finish, whole rows", "merge_metadata", "release", "cancel", "retry", "get"]
 IN_ORDER = ["claim", "promote", "next_due", "purge"]
 
 

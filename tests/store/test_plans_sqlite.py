@@ -28,6 +28,8 @@ PLANS = {
     "finish": {KEY},
     "finish, completed": {KEY},
     "finish, whole rows": {KEY},
+    "merge_metadata": {KEY},
+    "cancel_requests": {f"SEARCH django_jobs_job {RUNNING} (worker_id=?)"},
     "release": {KEY},
     "cancel": {KEY},
     "retry": {
