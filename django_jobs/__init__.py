@@ -3,7 +3,16 @@
 from django_jobs.context import JobContext, current_job
 from django_jobs.definitions import JobDefinition, job, registry
 from django_jobs.enqueueing import aenqueue_many, enqueue_many
-from django_jobs.exceptions import Cancel, ClaimLost, Fail, InvalidArguments, InvalidJob, Retry, Snooze, TimedOut
+from django_jobs.exceptions import (
+    Cancel,
+    ClaimLost,
+    Fail,
+    InvalidArguments,
+    InvalidJob,
+    Retry,
+    Snooze,
+    TimedOut,
+)
 
 __version__ = "0.1.0"
 

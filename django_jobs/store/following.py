@@ -36,7 +36,9 @@ def refresh(job: Row, using: str | None) -> Row:
     alias = alias_of(job, using)
     rows = django_store(alias).get([job.id])
     if not rows:
-        raise Job.DoesNotExist(f"There is no job {job.id} in database {alias!r} any more; it was deleted or purged.")
+        raise Job.DoesNotExist(
+            f"There is no job {job.id} in database {alias!r} any more; it was deleted or purged."
+        )
     job.values = rows[0].values
     return job
 
@@ -55,7 +57,7 @@ def wait(job: Row, timeout: float | None, using: str | None) -> Row:
     return job
 
 
-async def await_end(job: Row, timeout: float | None, using: str | None) -> Row:
+async def await_end(job: Row, timeout: float | None, using: str | None) -> Row:  # noqa: ASYNC109 - as wait()
     """See :meth:`~django_jobs.store.rows.JobRow.await_end`."""
     look = sync_to_async(_is_over)
     for pause in _pauses(job, timeout):

@@ -167,7 +167,7 @@ class JobRow:
         """
         return following.wait(self, timeout, using)
 
-    async def await_end(self, timeout: float | None = None, using: str | None = None) -> Self:
+    async def await_end(self, timeout: float | None = None, using: str | None = None) -> Self:  # noqa: ASYNC109
         """:meth:`wait`, from async code."""
         return await following.await_end(self, timeout, using)
 

@@ -104,7 +104,11 @@ def _merged(metadata: str | bytes | None, patch: str) -> str:
     except ValueError:
         before = {}
     changes = decode(patch)
-    kept = {key: value for key, value in before.items() if key not in changes} if isinstance(before, dict) else {}
+    kept = (
+        {key: value for key, value in before.items() if key not in changes}
+        if isinstance(before, dict)
+        else {}
+    )
     return encode({**kept, **changes})
 
 

@@ -42,7 +42,8 @@ class Buffer:
                     self.waiting += 1
                     self.tell_low()
                     filled = self._filled.wait_for(
-                        lambda: self.jobs or self._closed, None if end is None else max(0.0, end - time.monotonic())
+                        lambda: self.jobs or self._closed,
+                        None if end is None else max(0.0, end - time.monotonic()),
                     )
                     # Before the job is taken: who sees the buffer empty must not see everybody waiting as well.
                     self.waiting -= 1

@@ -100,6 +100,10 @@ class Completer:
                 self._room.set()
             self._room.wait()
 
+    def is_crowded(self) -> bool:
+        """Whether there is a backlog, at which :meth:`put` waits."""
+        return len(self._outcomes) >= BACKLOG
+
     @property
     def idle(self) -> bool:
         """Whether everything handed over is stored."""
@@ -241,6 +245,9 @@ class Completer:
         well = False  # the database has just taken another write
         while True:
             try:
+                patches = [attempted for attempted in batch if attempted.metadata is not None]
+                if patches:
+                    _merge_metadata(store, patches)
                 ended = store.finish([attempted.outcome for attempted in batch])
             except Exception as error:
                 repeated = True
@@ -315,7 +322,9 @@ class Completer:
             errors = json.dumps(decode(with_error(job, UNSTORABLE, message)))
         except Exception as second:
             logger.debug("The earlier errors of job %s are dropped: %s", job.id, one_line(second))
-            errors = json.dumps([{"number": 1, "attempt": job.attempt, "class": UNSTORABLE, "message": message}])
+            errors = json.dumps(
+                [{"number": 1, "attempt": job.attempt, "class": UNSTORABLE, "message": message}]
+            )
         plain = Outcome(outcome.id, outcome.claims, FAILED, None, UNSTORABLE, errors)
         try:
             ended = store.finish([plain])
@@ -341,6 +350,12 @@ class Completer:
                     and item.job.values[CLAIMS] == attempted.outcome.claims
                 ):
                     by_id[item.id] = item._replace(stored=True)
+        for attempted in batch:
+            if attempted.stored:
+                # The job has completed itself, and has committed that; the finish found it so, or it is deleted by now.
+                item = by_id.get(attempted.outcome.id)
+                job = item.job if item is not None and item.state == "completed" else None
+                by_id[attempted.outcome.id] = Ended(attempted.outcome.id, "completed", True, job)
         try:
             self._on_stored(batch, by_id)
         except Exception:
@@ -368,7 +383,29 @@ def _is_of_an_outcome(error: Exception) -> bool:
     return not isinstance(error, DatabaseError | InterfaceError | OSError)
 
 
+def _merge_metadata(store: Store, batch: list[Attempted]) -> None:
+    """Store what jobs have left to be merged into their metadata, while they still are running.
+
+    What can't be merged is dropped: it keeps neither the others' nor any outcome from being stored.
+    """
+    try:
+        store.merge_metadata(
+            [(each.outcome.id, each.outcome.claims, each.metadata or "{}") for each in batch]
+        )
+    except Exception as error:
+        if not _is_of_an_outcome(error):
+            raise
+        if len(batch) > 1:
+            middle = len(batch) // 2
+            _merge_metadata(store, batch[:middle])
+            _merge_metadata(store, batch[middle:])
+        else:
+            logger.error("The metadata of job %s can't be stored: %s", batch[0].job.id, one_line(error))
+
+
 def _first_of_each_job(batch: list[Attempted]) -> tuple[list[Attempted], list[Attempted]]:
     first: dict[int, Attempted] = {}
-    again = [attempted for attempted in batch if first.setdefault(attempted.outcome.id, attempted) is not attempted]
+    again = [
+        attempted for attempted in batch if first.setdefault(attempted.outcome.id, attempted) is not attempted
+    ]
     return list(first.values()), again

@@ -76,7 +76,9 @@ def _sound(wrapper: Any) -> bool:
     if wrapper.vendor == "postgresql":
         if raw.pgconn.transaction_status != 0:  # not IDLE: in a transaction, in an aborted one, or broken
             return False
-        if _has_input(raw.pgconn.socket):  # the server has nothing to say unasked, but that it ends the session
+        if _has_input(
+            raw.pgconn.socket
+        ):  # the server has nothing to say unasked, but that it ends the session
             return False
     elif wrapper.vendor == "sqlite" and raw.in_transaction:
         return False

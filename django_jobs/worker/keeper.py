@@ -122,7 +122,9 @@ class Keeper(Part):
                 worker.pid,
                 worker.expires_at,
             )
-        while jobs := self.store.rescue(BATCH, self.lease * RESCUE_SPREAD, most_errors=conf.get("MAX_ERRORS")):
+        while jobs := self.store.rescue(
+            BATCH, self.lease * RESCUE_SPREAD, most_errors=conf.get("MAX_ERRORS")
+        ):
             for job in jobs:
                 logger.warning(
                     "Job %d %s (attempt %d of %d) of lost worker %s is now %s",

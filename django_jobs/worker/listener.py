@@ -82,7 +82,9 @@ class FileListener(Listener):
     :param interval: seconds between two looks.
     """
 
-    def __init__(self, open_store: Callable[[], Store], on_hint: Callable[[str], None], interval: float) -> None:
+    def __init__(
+        self, open_store: Callable[[], Store], on_hint: Callable[[str], None], interval: float
+    ) -> None:
         super().__init__(open_store, on_hint)
         self.interval = interval
         self._version: int | None = None

@@ -68,9 +68,15 @@ def parse_pools(text: str, concurrency: int | None = None) -> list[Pool]:
     for part in text.split(","):
         name, colon, number = part.strip().rpartition(":") if ":" in part else (part.strip(), "", "")
         if not name or len(name) > limits.QUEUE_LENGTH:
-            raise ValueError(f"{part!r} names no queue; write --queues default:10,mail:2, or '*' for all others")
-        if colon and not (number.isascii() and number.isdigit() and len(number) <= 5 and 1 <= int(number) <= 10_000):
-            raise ValueError(f"{part!r}: the size of a pool is a whole number from 1 to 10000, as in {name}:10")
+            raise ValueError(
+                f"{part!r} names no queue; write --queues default:10,mail:2, or '*' for all others"
+            )
+        if colon and not (
+            number.isascii() and number.isdigit() and len(number) <= 5 and 1 <= int(number) <= 10_000
+        ):
+            raise ValueError(
+                f"{part!r}: the size of a pool is a whole number from 1 to 10000, as in {name}:10"
+            )
         if any(name in pool.queues for pool in pools):
             raise ValueError(f"the queue {name!r} is named twice")
         pools.append(Pool((name,), int(number) if colon else size))

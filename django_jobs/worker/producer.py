@@ -118,8 +118,10 @@ class Producer(Part):
 
     def look(self, queue_name: str | None = None) -> None:
         """There may be work (in ``queue_name``): claim as soon as there is room."""
-        if queue_name is None or queue_name in self.pool.queues or (
-            EVERY_QUEUE in self.pool.queues and queue_name not in self.elsewhere
+        if (
+            queue_name is None
+            or queue_name in self.pool.queues
+            or (EVERY_QUEUE in self.pool.queues and queue_name not in self.elsewhere)
         ):
             self._looks += 1
             self._empty = False
@@ -185,7 +187,9 @@ class Producer(Part):
             if jobs:
                 self.buffer.put(jobs)
                 self._moved_at = time.monotonic()
-                if self.situation.worker_id != worker_id:  # given up while the claim ran: others have these jobs now
+                if (
+                    self.situation.worker_id != worker_id
+                ):  # given up while the claim ran: others have these jobs now
                     self.withdraw()
             full = full or len(jobs) == limit
             limit -= len(jobs)
@@ -239,7 +243,9 @@ class Producer(Part):
         """Give claimed jobs back that never started. What can't be given back now is, before the next claim."""
         self._returning += jobs
         # Those of an identity that was given up have been rescued already.
-        self._returning = [job for job in self._returning if job.values[WORKER_ID] == self.situation.worker_id]
+        self._returning = [
+            job for job in self._returning if job.values[WORKER_ID] == self.situation.worker_id
+        ]
         if self._returning:
             logger.debug("Giving %d claimed jobs back that did not start", len(self._returning))
             self.store.release(self._returning)

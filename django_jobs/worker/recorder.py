@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from django_jobs.store.base import RETRY, SNOOZED
 from django_jobs.store.rows import Ended
-from django_jobs.worker.attempt import Attempted
+from django_jobs.worker.attempted import TIMED_OUT, Attempted
 from django_jobs.worker.statistics import Statistics
 
 logger = logging.getLogger("django_jobs.attempts")
@@ -40,6 +40,8 @@ class Recorder:
                 statistics.retried += 1
             else:
                 statistics.snoozed += 1
+            if attempted.outcome.error_class == TIMED_OUT:
+                statistics.timed_out += 1
             if talk or state == "failed":
                 _log(attempted, state)
 

@@ -23,6 +23,7 @@ from django_jobs.worker import middleware
 from django_jobs.worker.attempt import Runner
 from django_jobs.worker.buffer import Buffer
 from django_jobs.worker.completer import Completer
+from django_jobs.worker.event_loop import EventLoop
 from django_jobs.worker.executor import Executors
 from django_jobs.worker.heartbeat import Reporter
 from django_jobs.worker.keeper import Keeper
@@ -33,6 +34,7 @@ from django_jobs.worker.producer import Producer
 from django_jobs.worker.recorder import Recorder
 from django_jobs.worker.signs import Signs
 from django_jobs.worker.statistics import Statistics
+from django_jobs.worker.timeouts import Timeouts
 
 logger = logging.getLogger("django_jobs.worker")
 
@@ -47,7 +49,9 @@ class _PoolParts:
 
     def __init__(self, worker: Worker, pool: Pool, elsewhere: frozenset[str]) -> None:
         self.buffer = Buffer()
-        self.executors = Executors(self.buffer, worker.runner, worker.completer.put, pool.size)
+        self.executors = Executors(
+            self.buffer, worker.runner, worker.completer.put, pool.size, worker.completer.is_crowded
+        )
         self.producer = Producer(pool, self.buffer, self.executors, worker, worker.open_store, elsewhere)
 
 
@@ -62,7 +66,9 @@ class Worker:
     def __init__(self, options: WorkerOptions | None = None) -> None:
         self.options = options or WorkerOptions()
         self.statistics = Statistics()
-        self.signs = Signs()
+        self.signs = Signs(self.options.using)
+        self.timeouts = Timeouts(conf.get("TIMEOUT_GRACE"))
+        self.event_loop = EventLoop()
         self.paused: frozenset[str] = frozenset()
         self.quiet = False
         self.row: WorkerRow | None = None
@@ -71,7 +77,8 @@ class Worker:
 
         self.store = self.open_store()
         self.guarantees: Guarantees = self.store.guarantees()
-        self.runner = Runner(registry, self.signs, middleware.load(conf.get("MIDDLEWARE")))
+        factories = middleware.load(conf.get("MIDDLEWARE"))
+        self.runner = Runner(registry, self.signs, factories, self.timeouts, self.event_loop)
         self.completer = Completer(self.open_store, Recorder(self.statistics))
         named = frozenset(name for pool in self.options.pools for name in pool.queues if name != EVERY_QUEUE)
         self.pools = [_PoolParts(self, pool, named) for pool in self.options.pools]
@@ -122,6 +129,11 @@ class Worker:
             return self.options.poll_interval * POLL_STRETCH
         return self.options.poll_interval
 
+    @property
+    def strays(self) -> int:
+        """Attempts that were given up after their timeout and still hold a thread or a task of this process."""
+        return self.timeouts.strays
+
     def counts(self) -> tuple[int, int, int]:
         """Jobs running, completed, and failed attempts, for the heartbeat."""
         running = sum(len(parts.executors.running()) for parts in self.pools)
@@ -132,8 +144,10 @@ class Worker:
         if self.signs.doubtful:
             logger.info("Worker %d has renewed its lease and goes on", self.worker_id)
             self.signs.doubtful = False
-        self.signs.cancelled = heartbeat.cancelled
-        changed = heartbeat.paused != self.paused or (heartbeat.worker.quiet_requested_at is not None) != self.quiet
+        self.cancel(heartbeat.cancelled)
+        changed = (
+            heartbeat.paused != self.paused or (heartbeat.worker.quiet_requested_at is not None) != self.quiet
+        )
         self.paused = heartbeat.paused
         self.quiet = heartbeat.worker.quiet_requested_at is not None
         if changed:
@@ -141,6 +155,12 @@ class Worker:
         if heartbeat.worker.stop_requested_at is not None and not self._stop.made:
             logger.info("Worker %d was asked to stop", self.worker_id)
             self.stop()
+
+    def cancel(self, job_ids: frozenset[int]) -> None:
+        """These are the jobs of this worker that are to be cancelled while they run: let them know."""
+        if job_ids != self.signs.cancelled:
+            self.signs.cancelled = job_ids
+            self.signs.tell()
 
     def doubt(self) -> None:
         """The lease is over and could not be renewed: claim nothing, start nothing, tell the jobs."""
@@ -156,8 +176,11 @@ class Worker:
         before = self.worker_id
         self._register(store)
         self.reporter.renewed()
-        logger.error("Worker %d was taken for lost; its claims are gone. It goes on as %d.", before, self.worker_id)
+        logger.error(
+            "Worker %d was taken for lost; its claims are gone. It goes on as %d.", before, self.worker_id
+        )
         self.signs.doubtful = False
+        self.signs.tell()
         self.look()
 
     def _register(self, store: Store) -> None:
@@ -196,6 +219,8 @@ class Worker:
         else:
             self.look()
             self.keeper.wake()
+            if any(parts.executors.running() for parts in self.pools):
+                self.reporter.look()
 
     # -- life ------------------------------------------------------------------------------------------------------
 
@@ -303,6 +328,8 @@ class Worker:
         self.reporter.stop()
         self.reporter.join(2)
         self._leave()
+        self.timeouts.close()
+        self.event_loop.close()
 
     def _give_back_unstarted(self, seconds: float) -> None:
         end = time.monotonic() + seconds
