@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import threading
 from collections.abc import Callable, Coroutine
 from contextvars import Context
 from typing import Any
 
+from django_jobs.worker import connections
 from django_jobs.worker.sensitive import SensitiveThreads
 
 logger = logging.getLogger("django_jobs.worker")
@@ -60,11 +60,10 @@ class EventLoop:
         try:
             return await coroutine
         finally:
-            self.threads.leave(thread, self._later)
-
-    def _later(self, callback: Callable[[], None]) -> None:
-        with contextlib.suppress(RuntimeError):  # closed meanwhile
-            self.call(callback)
+            self.threads.leave(thread)
+            # A wrapper that was asked for in the coroutine is the context's: sync_to_async(connection.some_method), whose
+            # thread then opens it. With the context it would vanish while open.
+            connections.close_all()
 
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
@@ -94,6 +93,8 @@ class EventLoop:
     def close(self) -> None:
         """Cancel what runs, and end the thread. Returns after a bounded time, even when a job blocks the loop."""
         with self._lock:
+            if self._closed:
+                return
             self._closed = True
             loop, thread = self._loop, self._thread
             if loop is None or thread is None:

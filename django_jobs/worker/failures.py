@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import json
 import sys
 import traceback
@@ -56,9 +57,8 @@ def stack_of(thread_id: int) -> str:
     if frame is None:
         return ""
     try:
-        inner = [each for each, _ in traceback.walk_stack(frame)]
-        while inner and (_is_ours(inner[-1]) or inner[-1].f_globals.get("__name__") == "threading"):
-            inner.pop()
+        walk = (each for each, _ in traceback.walk_stack(frame))  # from the innermost outwards
+        inner = list(itertools.takewhile(lambda each: not _is_ours(each), walk))
         summary = traceback.StackSummary.extract((each, each.f_lineno) for each in reversed(inner))
         text = "Where it was when it was given up (most recent call last):\n" + "".join(summary.format())
     except Exception as error:

@@ -89,15 +89,17 @@ class _Ended(BaseException):
 
 
 class SensitiveThreads:
-    """The threads that no job has now. Used on the event loop alone."""
+    """The threads that no job has now."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._free: list[SensitiveThread] = []
         self._closed = False
 
     def enter(self) -> SensitiveThread:
         """Give the job whose context this is a thread of its own; none is started before it is used."""
-        thread = self._free.pop() if self._free else SensitiveThread()
+        with self._lock:
+            thread = self._free.pop() if self._free else SensitiveThread()
         thread.used = False
         context = ThreadSensitiveContext()
         SyncToAsync.thread_sensitive_context.set(context)
@@ -105,26 +107,25 @@ class SensitiveThreads:
         SyncToAsync.context_to_thread_executor[context] = thread
         return thread
 
-    def leave(self, thread: SensitiveThread, later: Callable[[Callable[[], None]], None]) -> None:
-        """The job has ended: leave the thread with sound connections, for the next.
-
-        :param later: has a function called on the event loop, from any thread.
-        """
-        if not thread.used:
+    def leave(self, thread: SensitiveThread) -> None:
+        """The job has ended: leave the thread with sound connections, for the next."""
+        if thread.used:
+            # A call of a job that was cancelled may go on in it; the thread is free when that is over.
+            thread.submit(connections.tidy).add_done_callback(lambda _: self._take_back(thread))
+        else:
             self._take_back(thread)
-            return
-        # A call of a job that was cancelled may go on in it; the thread is free when that is over.
-        done = thread.submit(connections.tidy)
-        done.add_done_callback(lambda _: later(lambda: self._take_back(thread)))
 
     def _take_back(self, thread: SensitiveThread) -> None:
-        if self._closed:
-            thread.close()
-        else:
-            self._free.append(thread)
+        with self._lock:
+            if not self._closed:
+                self._free.append(thread)
+                return
+        thread.close()
 
     def close(self) -> None:
-        """End the threads."""
-        self._closed = True
-        while self._free:
-            self._free.pop().close()
+        """End the threads; those of jobs that go on end with these."""
+        with self._lock:
+            self._closed = True
+            free, self._free = self._free, []
+        for thread in free:
+            thread.close()
