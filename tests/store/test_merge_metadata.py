@@ -43,7 +43,19 @@ def test_nothing_merged_into_nothing(merge, job):
     assert merge(job, {}) == {}
 
 
-VALUES = [1e22, 2**70, -0.0, 0.1 + 0.2, 1e-300, 123456789.123456789, True, "日本 \u2028", 'a "quoted" \\ one', [[]], {}]
+VALUES = [
+    1e22,
+    2**70,
+    -0.0,
+    0.1 + 0.2,
+    1e-300,
+    123456789.123456789,
+    True,
+    "日本 \u2028",
+    'a "quoted" \\ one',
+    [[]],
+    {},
+]
 
 
 @pytest.mark.parametrize("value", VALUES, ids=repr)
@@ -112,7 +124,9 @@ def test_two_at_once_lose_nothing(open_store, make):
 
     def merge(number):
         for count in range(10):
-            assert stores[number].merge_metadata([(job.id, job.claims, json.dumps({f"{number}.{count}": count}))])
+            assert stores[number].merge_metadata(
+                [(job.id, job.claims, json.dumps({f"{number}.{count}": count}))]
+            )
 
     in_threads(*[lambda number=number: merge(number) for number in range(4)])
 

@@ -83,7 +83,9 @@ def test_a_job_without_a_result_is_completed(run):
     assert ended.seconds >= 0
 
 
-@pytest.mark.parametrize("value", [0, "", [], False, 1e22, 2**70, -0.0, "日本 \u2028", {"a": [None, {"b": 1.5}]}])
+@pytest.mark.parametrize(
+    "value", [0, "", [], False, 1e22, 2**70, -0.0, "日本 \u2028", {"a": [None, {"b": 1.5}]}]
+)
 def test_a_result_comes_back_equal(run, value):
     ended = run(lambda: value)
 
@@ -192,7 +194,9 @@ def test_whatever_a_job_raises_is_its_failure(run, error, is_async):
 
     assert kind(ended) == "retry"
     assert ended.outcome.delay > 0
-    if not (is_async and isinstance(error, StopIteration | StopAsyncIteration)):  # Python makes RuntimeErrors of these
+    if not (
+        is_async and isinstance(error, StopIteration | StopAsyncIteration)
+    ):  # Python makes RuntimeErrors of these
         assert last_error(ended)["class"].endswith(type(error).__name__)
     assert last_error(ended)["attempt"] == 1
 
@@ -234,7 +238,10 @@ def test_an_error_is_added_to_those_before(run):
     before = '[{"number": 4, "class": "KeyError"}]'
     ended = run(raising(ValueError("no")), columns={"errors": before, "attempt": 5, "claims": 9})
 
-    assert [(error["number"], error["class"]) for error in errors(ended)] == [(4, "KeyError"), (5, "ValueError")]
+    assert [(error["number"], error["class"]) for error in errors(ended)] == [
+        (4, "KeyError"),
+        (5, "ValueError"),
+    ]
     assert (last_error(ended)["attempt"], ended.outcome.claims) == (5, 9)
 
 
@@ -333,7 +340,9 @@ def test_arguments_that_do_not_decode_are_the_job_s_failure(run, column, text):
     assert last_error(ended)["class"] == "django_jobs.UndecodableArguments"
 
 
-@pytest.mark.parametrize(("column", "text"), [("args", "{}"), ("kwargs", "[]"), ("args", '{"a": 1}'), ("kwargs", "[1]")])
+@pytest.mark.parametrize(
+    ("column", "text"), [("args", "{}"), ("kwargs", "[]"), ("args", '{"a": 1}'), ("kwargs", "[1]")]
+)
 def test_arguments_of_the_other_shape_are_the_job_s_failure(run, column, text):
     assert last_error(run(lambda *args, **kwargs: None, columns={column: text}))["class"] == (
         "django_jobs.UndecodableArguments"
@@ -370,7 +379,9 @@ def unknown(signs):
 
 def since(seconds, number=1, **more):
     at = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=seconds)
-    return json.dumps([{"number": number, "class": "django_jobs.NotRegistered", "at": at.isoformat(), **more}])
+    return json.dumps(
+        [{"number": number, "class": "django_jobs.NotRegistered", "at": at.isoformat(), **more}]
+    )
 
 
 def test_an_unknown_name_waits_a_minute_and_spends_no_attempt(unknown):
@@ -469,7 +480,9 @@ def test_cancel_is_recorded_with_its_reason_and_without_a_traceback(run, saying)
     assert (last_error(ended)["message"], last_error(ended)["traceback"]) == ("not needed", "")
 
 
-@pytest.mark.parametrize(("delay", "seconds"), [(90, 90.0), (dt.timedelta(minutes=2), 120.0), (0, 0.0), (-5, 0.0)])
+@pytest.mark.parametrize(
+    ("delay", "seconds"), [(90, 90.0), (dt.timedelta(minutes=2), 120.0), (0, 0.0), (-5, 0.0)]
+)
 def test_snooze_waits_and_is_no_failure(run, saying, delay, seconds):
     ended = run(saying(Snooze(delay)))
 
@@ -477,7 +490,9 @@ def test_snooze_waits_and_is_no_failure(run, saying, delay, seconds):
     assert ended.error is None
 
 
-@pytest.mark.parametrize(("delay", "seconds"), [(90, 90.0), (dt.timedelta(minutes=2), 120.0), (0, 0.0), (-5, 0.0)])
+@pytest.mark.parametrize(
+    ("delay", "seconds"), [(90, 90.0), (dt.timedelta(minutes=2), 120.0), (0, 0.0), (-5, 0.0)]
+)
 def test_retry_is_a_failure_that_says_when(run, saying, delay, seconds):
     ended = run(saying(Retry(delay, "rate limit")), backoff=5)
 
@@ -560,7 +575,9 @@ def test_arguments_that_do_not_decode_can_be_given_up_on(run):
 def test_the_backoff_gets_attempt_error_and_job(run):
     seen = []
     ended = run(
-        raising(ValueError("no")), backoff=lambda *args: seen.append(args) or dt.timedelta(seconds=3), columns={"attempt": 4}
+        raising(ValueError("no")),
+        backoff=lambda *args: seen.append(args) or dt.timedelta(seconds=3),
+        columns={"attempt": 4},
     )
 
     ((number, error, job),) = seen
@@ -634,7 +651,9 @@ def test_what_a_job_sets_ends_with_it(run, ends):
         ]
 
     clean = run(look).outcome.result
-    assert kind(run(aset_all if ends == "async" else set_all)) == ("retry" if ends == "badly" else "completed")
+    assert kind(run(aset_all if ends == "async" else set_all)) == (
+        "retry" if ends == "badly" else "completed"
+    )
 
     assert run(look).outcome.result == clean
     assert json.loads(clean) == ["en", "UTC", "nothing", 28]
@@ -716,9 +735,18 @@ def test_middleware_is_around_every_kind_of_job(run, is_async, takes_context):
     async def context_ajob(context, number):
         return context_job(context, number)
 
-    function = {(False, False): job, (False, True): context_job, (True, False): ajob, (True, True): context_ajob}
+    function = {
+        (False, False): job,
+        (False, True): context_job,
+        (True, False): ajob,
+        (True, True): context_ajob,
+    }
     ended = run(
-        function[is_async, takes_context], 5, takes_context=takes_context, factories=[noting, async_noting], name="tests.m"
+        function[is_async, takes_context],
+        5,
+        takes_context=takes_context,
+        factories=[noting, async_noting],
+        name="tests.m",
     )
 
     assert ended.outcome.result == "7"
