@@ -135,18 +135,21 @@ def add_functions(connection: sqlite3.Connection) -> None:
 
 
 def _merged(metadata: str | bytes | None, patch: str) -> str:
-    """A JSON object with each key of ``patch`` in the place of its own. What is no object counts as an empty one."""
+    """A JSON object with each key of ``patch`` in the place of its own. What is no object counts as an empty one.
+
+    It raises nothing: SQLite tells an error in here as one that is worth trying again.
+    """
     try:
         before = decode(metadata) if isinstance(metadata, str) else {}
     except ValueError:
         before = {}
-    changes = decode(patch)
-    kept = (
-        {key: value for key, value in before.items() if key not in changes}
-        if isinstance(before, dict)
-        else {}
-    )
-    return encode({**kept, **changes})
+    if not isinstance(before, dict):
+        before = {}
+    try:
+        changes = decode(patch)
+        return encode({**{key: value for key, value in before.items() if key not in changes}, **changes})
+    except (ValueError, TypeError):
+        return encode(before)
 
 
 class SQLiteSession(OwnSession):

@@ -61,8 +61,8 @@ class EventLoop:
             return await coroutine
         finally:
             self.threads.leave(thread)
-            # A wrapper that was asked for in the coroutine is the context's: sync_to_async(connection.some_method), whose
-            # thread then opens it. With the context it would vanish while open.
+            # A wrapper that was asked for in the coroutine belongs to its context, whichever thread opens it, as in
+            # sync_to_async(connection.some_method). With the context it would vanish while it is open.
             connections.close_all()
 
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -86,7 +86,6 @@ class EventLoop:
             loop.run_until_complete(loop.shutdown_asyncgens())
         except BaseException as error:
             logger.debug("The event loop did not end well: %r", error)
-        self.threads.close()
         if not asyncio.all_tasks(loop):
             loop.close()
 
@@ -101,3 +100,4 @@ class EventLoop:
                 return
             loop.call_soon_threadsafe(loop.stop)
         thread.join(CLOSE_SECONDS + 1)
+        self.threads.close(CLOSE_SECONDS)

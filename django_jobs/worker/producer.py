@@ -107,7 +107,7 @@ class Producer(Part):
         self._empty = False
         super().start()
 
-    def withdraw(self, unwanted: Callable[[JobRow], bool] = lambda job: True) -> None:
+    def withdraw(self, unwanted: Callable[[JobRow], bool] = lambda _: True) -> None:
         """Take what no executor has begun out of the buffer, at once; for the worker's other threads.
 
         The producer gives it back as soon as the claims are trusted, unless they were made under an id that was given

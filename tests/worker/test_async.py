@@ -1,4 +1,4 @@
-"""Async jobs: on one event loop, at once up to the pool's size, each with a thread of its own for what is synchronous."""
+"""Async jobs: on one event loop, up to the pool's size at once, each with a thread of its own for synchronous parts."""
 
 import asyncio
 import threading
@@ -78,8 +78,7 @@ def test_async_and_sync_jobs_share_the_pool_s_size(live, define):
 
     async def awork():
         enter(1)
-        while not reached.is_set():
-            await asyncio.sleep(0.001)
+        assert await asyncio.to_thread(reached.wait, TIMEOUT)
         enter(-1)
 
     mixed = [define(work), define(awork)]
@@ -166,7 +165,8 @@ def test_a_transaction_that_a_job_leaves_open_is_rolled_back(live, define):
         await sync_to_async(leave_open)()
 
     async def look():
-        return [await Effect.objects.acount(), await sync_to_async(lambda: connection.get_autocommit())()]
+        autocommit = await sync_to_async(lambda: connection.get_autocommit())()  # noqa: PLW0108 - that thread's connection
+        return [await Effect.objects.acount(), autocommit]
 
     leaving, looking = define(leave), define(look)
     live(size=1)
@@ -245,7 +245,10 @@ def test_a_system_exit_of_a_task_that_a_job_has_started_does_not_end_the_loop(li
         async def exit_soon():
             raise SystemExit(3)
 
-        asyncio.get_running_loop().create_task(exit_soon())
+        task = asyncio.get_running_loop().create_task(exit_soon())
+        task.add_done_callback(
+            lambda task: task.exception()
+        )  # else it is told whenever the garbage is collected
         await asyncio.sleep(0.05)
         return "went on"
 
@@ -342,7 +345,7 @@ def test_a_sensitive_thread_ends_when_it_is_asked_to_after_what_was_submitted():
     thread.close()
 
     assert last.result(TIMEOUT) == "last"
-    eventually(lambda: not thread._running)
+    eventually(lambda: thread._thread is None)
     assert thread.submit(lambda: "again").result(TIMEOUT) == "again"
     thread.close()
 

@@ -87,7 +87,7 @@ def test_one_that_was_cancelled_between_claim_and_start_never_starts(define, sig
     assert "before it started" in ended.outcome.errors
 
 
-# -- a whole worker: its heartbeats come once a minute, so it is the wake-up that tells -----------------------------------
+# -- a whole worker: its heartbeats come once a minute, so it is the wake-up that tells -------------------------------
 
 
 def test_a_thread_is_told(live, define, gate):
@@ -202,7 +202,7 @@ def test_one_that_never_looks_completes(live, define, gate):
 
 def test_a_timeout_and_a_cancellation_of_one_job_end_as_cancelled(live, define, gate, settings):
     settings.DJANGO_JOBS = {"TIMEOUT_GRACE": 0.05}
-    job = define(lambda: gate(), timeout=0.3).enqueue()
+    job = define(gate.__call__, timeout=0.3).enqueue()
     live(size=1)
     gate.wait()
     operations.cancel([job.id])
@@ -213,7 +213,7 @@ def test_a_timeout_and_a_cancellation_of_one_job_end_as_cancelled(live, define, 
 @pytest.mark.sqlite
 def test_the_file_s_commits_cause_no_storm_of_looks_nor_any_heartbeat(live, define, gate):
     """Each commit is a wake-up; cancel requests are read a few times a second at most, and never when nothing runs."""
-    job = define(lambda: gate()).enqueue()
+    job = define(gate.__call__).enqueue()
     worker = live(size=1)
     gate.wait()
     looks, beats = [], []

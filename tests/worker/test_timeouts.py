@@ -1,6 +1,7 @@
 """Timeouts: an attempt is told, then given up; its place goes on, and what comes of it late is dropped."""
 
 import asyncio
+import contextlib
 import datetime as dt
 import json
 import logging
@@ -8,7 +9,8 @@ import threading
 
 import pytest
 
-from django_jobs import InvalidJob, Snooze, TimedOut, current_job, job, registry
+import django_jobs
+from django_jobs import InvalidJob, Snooze, TimedOut, current_job, registry
 from django_jobs.models import Job
 from django_jobs.worker.attempt import GIVEN_UP, Runner
 from django_jobs.worker.signs import Signs
@@ -65,7 +67,7 @@ def test_what_is_no_timeout_is_refused(given):
     with pytest.raises(
         InvalidJob, match=r"timeout of tests\.refused is .*; it must be a number of seconds above 0"
     ):
-        job(name="tests.refused", timeout=given)(lambda: None)
+        django_jobs.job(name="tests.refused", timeout=given)(lambda: None)
     assert "tests.refused" not in registry
 
 
@@ -275,7 +277,7 @@ def test_a_stray_s_next_attempt_runs_beside_it_and_its_late_word_changes_nothing
 
 def test_many_strays_never_take_more_places_than_there_are(live, define, short_grace):
     gate = Gate()
-    hang = define(lambda: gate(), timeout=SOON, max_attempts=1)
+    hang = define(gate.__call__, timeout=SOON, max_attempts=1)
     jobs = hang.enqueue_many([()] * 4)
     worker = live(size=2)
 
@@ -290,7 +292,7 @@ def test_many_strays_never_take_more_places_than_there_are(live, define, short_g
 
 def test_a_stop_does_not_wait_for_strays(live, define, short_grace):
     gate = Gate()
-    hang = define(lambda: gate(), timeout=SOON, max_attempts=1)
+    hang = define(gate.__call__, timeout=SOON, max_attempts=1)
     job = hang.enqueue()
     worker = live(size=1, shutdown_timeout=3600)
     job.wait(TIMEOUT)
@@ -323,10 +325,8 @@ def test_an_async_job_that_does_not_end_is_given_up_too(live, define, short_grac
 
     async def work():
         while not go.is_set():
-            try:
+            with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.sleep(0.01)
-            except asyncio.CancelledError:
-                pass
 
     job = define(work, timeout=SOON, max_attempts=1).enqueue()
     worker = live(size=1)
