@@ -9,6 +9,7 @@ import pytest
 from django_jobs import JobDefinition, job, registry
 from django_jobs.store import Store, own_store
 from django_jobs.worker import Pool, Worker, WorkerOptions
+from django_jobs.worker.shared_notes import Notes
 from tests.worker.fakes import TIMEOUT
 
 
@@ -69,9 +70,9 @@ def live(transactional_db: None) -> Iterator[Callable[..., Worker]]:
     """Start a whole worker, in threads of this process; it has stopped when the test ends."""
     running: list[tuple[Worker, threading.Thread]] = []
 
-    def start(size: int = 2, **options: Any) -> Worker:
+    def start(size: int = 2, notes: Notes | None = None, **options: Any) -> Worker:
         options = {"shutdown_timeout": 0.2, "heartbeat_interval": 60.0, "lease": 300.0, **options}
-        worker = Worker(WorkerOptions(using="default", pools=[Pool(("*",), size)], **options))
+        worker = Worker(WorkerOptions(using="default", pools=[Pool(("*",), size)], **options), notes)
         thread = threading.Thread(target=worker.run, name="the worker", daemon=True)
         running.append((worker, thread))
         thread.start()

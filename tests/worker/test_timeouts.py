@@ -5,6 +5,7 @@ import contextlib
 import datetime as dt
 import json
 import logging
+import os
 import threading
 
 import pytest
@@ -13,6 +14,7 @@ import django_jobs
 from django_jobs import InvalidJob, Snooze, TimedOut, current_job, registry
 from django_jobs.models import Job
 from django_jobs.worker.attempt import GIVEN_UP, Runner
+from django_jobs.worker.shared_notes import VARIABLE, Notes
 from django_jobs.worker.signs import Signs
 from django_jobs.worker.timeouts import Timeouts, Watch
 from tests.waiting import eventually
@@ -288,6 +290,36 @@ def test_many_strays_never_take_more_places_than_there_are(live, define, short_g
     assert len(worker.pools[0].executors.slots) == 2
     gate.open()
     eventually(lambda: worker.strays == 0)
+
+
+def test_a_child_with_a_stray_retires_to_be_replaced(live, define, short_grace, monkeypatch, caplog):
+    caplog.set_level(logging.INFO)
+    notes = Notes.create(4)
+    monkeypatch.setenv(VARIABLE, str(os.dup(notes.descriptor)))
+    gate = Gate()
+    hang = define(gate.__call__, timeout=SOON, max_attempts=1)
+    job = hang.enqueue()
+    worker = live(size=1, notes=Notes.inherited(), heartbeat_interval=0.05)
+
+    assert job.wait(TIMEOUT).error_class == "django_jobs.TimedOut"
+    eventually(lambda: notes.retiring and notes.ended)
+    assert worker.strays == 1
+    assert "still hold 1 of its threads or tasks" in caplog.text
+    gate.open()
+    eventually(lambda: worker.strays == 0)
+
+
+def test_a_worker_without_a_supervisor_stays_whatever_its_strays(live, define, short_grace):
+    gate = Gate()
+    job = define(gate.__call__, timeout=SOON, max_attempts=1).enqueue()
+    worker = live(size=1, heartbeat_interval=0.05)
+    job.wait(TIMEOUT)
+    eventually(lambda: worker.strays == 1)
+
+    assert define(lambda: None).enqueue().wait(TIMEOUT).state == "completed"
+    worker.retirement.consider()
+    assert worker.retirement.reason is None
+    gate.open()
 
 
 def test_a_stop_does_not_wait_for_strays(live, define, short_grace):
