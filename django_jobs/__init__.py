@@ -12,6 +12,7 @@ from django_jobs.exceptions import (
     InvalidSchedule,
     Retry,
     Snooze,
+    TimedOut,
 )
 from django_jobs.schedules import periodic
 
@@ -28,6 +29,7 @@ __all__ = [
     "JobDefinition",
     "Retry",
     "Snooze",
+    "TimedOut",
     "aenqueue_many",
     "current_job",
     "enqueue_many",

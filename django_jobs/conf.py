@@ -186,6 +186,13 @@ SETTINGS: dict[str, Setting] = {
             "How long a stopping worker waits for the jobs that run.",
         ),
         Setting(
+            "TIMEOUT_GRACE",
+            5,
+            "a number of seconds, 0 or more",
+            _not_negative,
+            "How long an attempt may go on after its timeout before it is given up and its thread replaced.",
+        ),
+        Setting(
             "NOTIFY",
             True,
             "True or False",

@@ -1,35 +1,125 @@
-"""What a running job knows of itself: ``JobContext``, and ``current_job()`` for code deep inside."""
+"""What a running job knows of itself, and can do: ``JobContext``, and ``current_job()`` for code deep inside."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import datetime as dt
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+from asgiref.sync import sync_to_async
+from django.db import DatabaseError, connections, transaction
+from django.db.transaction import TransactionManagementError
+
+from django_jobs import limits
+from django_jobs.databases import jobs_database
+from django_jobs.exceptions import Cancel, ClaimLost, Snooze
+from django_jobs.results import encode_result
+from django_jobs.serialization import NotStorable, encode, encode_storable, shown
+from django_jobs.store import django_store
+from django_jobs.store.base import COMPLETED
+from django_jobs.store.rows import JobRow, Outcome
 
 if TYPE_CHECKING:
-    from django_jobs.store.rows import JobRow
     from django_jobs.worker.signs import Signs
+    from django_jobs.worker.timeouts import Watch
+
+logger = logging.getLogger("django_jobs.attempts")
+
+# Progress is written this often at most, by each job; what comes between is written with the next, or with the outcome.
+PROGRESS_SECONDS = 1.0
+NOTE_LENGTH = 500
+
+
+class AttemptState:
+    """What an attempt has done to itself, and was told. Made when it is first needed; most jobs never do."""
+
+    __slots__ = (
+        "completed",
+        "lock",
+        "lost",
+        "metadata",
+        "progressed_at",
+        "result",
+        "told_cancelled",
+        "told_late",
+        "watch",
+    )
+
+    def __init__(self, watch: Watch | None = None) -> None:
+        self.lock = threading.RLock()
+        self.watch = watch
+        # The encoded value of each key that is still to be merged into the job's metadata.
+        self.metadata: dict[str, str] = {}
+        self.progressed_at: float | None = None
+        # It has stored its own completion, with this result, in a transaction that is committed.
+        self.completed = False
+        self.result: str | None = None
+        self.lost = False
+        # should_stop() was true, for this reason: the job ends because of it, not because its work is done.
+        self.told_cancelled = False
+        self.told_late = False
+
+    def take_metadata(self) -> str | None:
+        """What is still to be merged, as a JSON object; it is the caller's to store from now on."""
+        with self.lock:
+            values, self.metadata = self.metadata, {}
+        return joined(values) if values else None
+
+
+def joined(values: Mapping[str, str]) -> str:
+    """A JSON object of encoded values."""
+    return "{" + ",".join(f"{encode(key)}:{text}" for key, text in values.items()) + "}"
+
+
+# What runs here: the job, its definition, the worker's signs, and the attempt's state. A list, and no object with
+# names, since one is made for every attempt; the last place is filled when somebody needs it.
+DEFINITION, STATE = 1, 3
+running: ContextVar[list[Any] | None] = ContextVar("django_jobs.running", default=None)
+_making = threading.Lock()
+
+
+def state_of(here: list[Any]) -> AttemptState:
+    """The state of the attempt that runs ``here``, made now if need be."""
+    with _making:
+        if here[STATE] is None:
+            here[STATE] = AttemptState()
+        state: AttemptState = here[STATE]
+        return state
 
 
 class JobContext:
     """The job that runs, given to functions with ``takes_context=True`` and to middleware.
 
+    It may be used in any thread that works for the job. Methods that read or write the database have a variant for
+    async code, whose name begins with ``a``.
+
     :param job: the job as it was claimed.
     :param signs: what the worker tells the job; None outside a worker.
+    :param here: what the attempt shares with all contexts of it.
     """
 
-    __slots__ = ("_signs", "call", "job", "name")
+    __slots__ = ("_here", "_signs", "call", "job", "name")
 
-    def __init__(self, job: JobRow | None, name: str, signs: Signs | None = None) -> None:
+    def __init__(
+        self, job: JobRow | None, name: str, signs: Signs | None = None, here: list[Any] | None = None
+    ) -> None:
         self.job = job
         self.name = name
         self._signs = signs
+        self._here: list[Any] = here if here is not None else [job, None, signs, None]
         # The call of the function, for the innermost step of the middleware.
         self.call: Callable[[], Any] | None = None
 
     @classmethod
     def detached(cls, name: str) -> JobContext:
-        """A context for a function that is called directly, with no job behind it."""
+        """A context for a function that is called directly, with no job behind it: what it stores goes nowhere."""
         return cls(None, name)
 
     def __repr__(self) -> str:
@@ -48,13 +138,229 @@ class JobContext:
         """Whether a failure now makes the job a dead letter."""
         return self.job is None or self.job.attempt >= self.job.max_attempts
 
+    # -- time ------------------------------------------------------------------------------------------------------
+
     def should_stop(self) -> bool:
-        """Whether the job should end soon: its worker stops, it was cancelled, or its claim was lost."""
-        return self.job is not None and self._signs is not None and self._signs.should_stop(self.job)
+        """Whether the job should end soon: its worker stops, it was cancelled, its time is over, or its claim was lost.
+
+        A job that returns after it was told so, because it was cancelled or late, ends as cancelled or timed out.
+        """
+        if self.job is None:
+            return False
+        signs = self._signs
+        if signs is not None and signs.should_stop(self.job):
+            if signs.is_cancelled(self.job):
+                state_of(self._here).told_cancelled = True
+            return True
+        state: AttemptState | None = self._here[STATE]
+        if state is None:
+            return False
+        if state.watch is not None and state.watch.is_late():
+            state.told_late = True
+            return True
+        return state.lost
+
+    def heartbeat(self) -> bool:
+        """Start the job's timeout anew: for a job that takes long, step by step. Costs nothing, so call it freely.
+
+        :returns: False when it came too late: the time is over, and the job should end. True otherwise.
+        """
+        state: AttemptState | None = self._here[STATE]
+        return state is None or state.watch is None or state.watch.extend()
+
+    def told(self) -> Literal["cancelled", "late"] | None:
+        """Why the job was told to end by itself, if it was."""
+        state: AttemptState | None = self._here[STATE]
+        if state is None:
+            return None
+        return "cancelled" if state.told_cancelled else "late" if state.told_late else None
+
+    # -- metadata and progress -------------------------------------------------------------------------------------
+
+    def progress(self, done: float, total: float | None = None, note: str = "") -> None:
+        """Say how far the job is, for people to see: stored as ``metadata["progress"]``, at most once a second.
+
+        May be called for every item. In a transaction, or in a coroutine, it is stored later, at the latest with the
+        job's outcome.
+
+        :param done: how much is done, in units of your own.
+        :param total: how much there is, if that is known.
+        :param note: what is being done, in words.
+        :raises ClaimLost: when the job is no longer this worker's.
+        """
+        state = self._note_progress(done, total, note)
+        if state is not None and not _in_event_loop() and not connections[self.using].in_atomic_block:
+            self._write_progress(state)
+
+    async def aprogress(self, done: float, total: float | None = None, note: str = "") -> None:
+        """:meth:`progress`, from async code."""
+        state = self._note_progress(done, total, note)
+        if state is not None:
+            await sync_to_async(self._write_progress)(state)
+
+    def _note_progress(self, done: Any, total: Any, note: Any) -> AttemptState | None:
+        """Keep it to be stored; the state, if it is time to store it now."""
+        for name, value in (("done", done), ("total", total)):
+            number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+            if not number and not (name == "total" and value is None):
+                raise TypeError(f"progress({name}=...) is {shown(value)}; it must be a finite number.")
+        if not isinstance(note, str):
+            raise TypeError(f"progress(note=...) is {shown(note)}; it must be text.")
+        text = encode_storable({"done": done, "total": total, "note": note[:NOTE_LENGTH]}, "the progress")
+        if self.job is None:
+            return None
+        state = state_of(self._here)
+        now = time.monotonic()
+        with state.lock:
+            state.metadata["progress"] = text
+            if state.progressed_at is not None and now - state.progressed_at < PROGRESS_SECONDS:
+                return None
+        return state
+
+    def _write_progress(self, state: AttemptState) -> None:
+        if connections[self.using].in_atomic_block:
+            return
+        state.progressed_at = time.monotonic()
+        try:
+            self._flush(state)
+        except DatabaseError as error:  # no reason for the job to fail; it is kept, and written with the next
+            logger.warning("The progress of job %s could not be stored yet: %s", self.job, error)
+
+    def merge_metadata(self, values: Mapping[str, Any], *, later: bool = False) -> None:
+        """Merge keys into the job's metadata; each top-level key replaces what the job has under it.
+
+        One statement, in the transaction that is open, if one is. With ``later``, none: the values are stored together
+        with the job's outcome, whatever that is.
+
+        :param values: JSON, with keys that are strings.
+        :raises NotStorable: for values that can't be stored; the message says what, where, and what to do.
+        :raises ClaimLost: when the job is no longer this worker's; nothing was stored.
+        """
+        texts = _encoded(values)
+        if self.job is None or not texts:
+            return
+        state = state_of(self._here)
+        with state.lock:
+            state.metadata.update(texts)
+        if not later:
+            self._flush(state)
+
+    async def amerge_metadata(self, values: Mapping[str, Any], *, later: bool = False) -> None:
+        """:meth:`merge_metadata`, from async code."""
+        if later:
+            self.merge_metadata(values, later=True)
+        else:
+            await sync_to_async(self.merge_metadata)(values)
+
+    def _flush(self, state: AttemptState) -> None:
+        """Store what is to be merged, now."""
+        assert self.job is not None
+        with state.lock:
+            values, state.metadata = state.metadata, {}
+        if not values:
+            return
+        try:
+            stored = django_store(self.using).merge_metadata([(self.job.id, self.job.claims, joined(values))])
+        except BaseException:
+            with state.lock:
+                state.metadata = {**values, **state.metadata}
+            raise
+        if not stored:
+            self._lose(state)
+
+    # -- outcomes --------------------------------------------------------------------------------------------------
+
+    def snooze(self, delay: float | dt.timedelta) -> NoReturn:
+        """End the attempt here, run the job again ``delay`` (seconds, or a timedelta) from now; no attempt is spent."""
+        raise Snooze(delay)
+
+    def cancel(self, reason: str = "") -> NoReturn:
+        """End the job here, as cancelled."""
+        raise Cancel(reason)
+
+    def complete(self, result: Any = None) -> None:
+        """Store the job's completion in your own transaction: what you wrote and the completion are committed together.
+
+        Call it inside ``transaction.atomic()`` on the jobs' database, as the last thing::
+
+            with transaction.atomic():
+                Invoice.objects.create(...)
+                context.complete()
+
+        Once that is committed the job is completed, whatever the function does then. In ``async def`` functions, call
+        it in the synchronous function that holds the transaction.
+
+        :raises ClaimLost: when the job is no longer this worker's. Let it pass, so that the transaction is rolled back:
+            the job runs elsewhere.
+        :raises TransactionManagementError: outside of a transaction.
+        :raises ResultNotStorable: for a result that can't be stored.
+        """
+        if not self.complete_once(result) and self.job is not None:
+            raise RuntimeError(f"Job {self.job.id} has completed itself already.")
+
+    def complete_once(self, result: Any = None) -> bool:
+        """:meth:`complete`; False when this attempt has done so already, in this transaction or an earlier one."""
+        text = encode_result(result)
+        if self.job is None:
+            return False
+        using = self.using
+        if not connections[using].in_atomic_block:
+            raise TransactionManagementError(
+                f"context.complete() stores the job's completion in your transaction, and there is none on database "
+                f"{using!r}. Call it inside transaction.atomic(using={using!r}), or just return the result."
+            )
+        state = state_of(self._here)
+        if state.completed:
+            return False
+        if state.metadata:
+            self._flush(state)  # a finished job takes none
+        ended = django_store(using).finish([Outcome(self.job.id, self.job.claims, COMPLETED, result=text)])
+        if not ended or not ended[0].stored:
+            row = ended[0].job if ended else None
+            if row is not None and row.state == COMPLETED and row.claims == self.job.claims:
+                return False
+            self._lose(state)
+        transaction.on_commit(partial(_completed, state, text), using=using)
+        return True
+
+    def _lose(self, state: AttemptState) -> NoReturn:
+        assert self.job is not None
+        state.lost = True
+        raise ClaimLost(
+            f"Job {self.job.id} is no longer this worker's: it was rescued, timed out, finished or deleted, and may "
+            f"run elsewhere."
+        )
+
+    @property
+    def using(self) -> str:
+        """The alias of the database that holds the job."""
+        return jobs_database(self._signs.using if self._signs is not None else None)
 
 
-# Set by the executor to (job, definition, signs): the context is only made when somebody asks for it.
-running: ContextVar[tuple[Any, Any, Any] | None] = ContextVar("django_jobs.running", default=None)
+def _completed(state: AttemptState, text: str | None) -> None:
+    state.result = text
+    state.completed = True
+
+
+def _encoded(values: Any) -> dict[str, str]:
+    """Each value's text. Raises NotStorable, TypeError."""
+    if not isinstance(values, Mapping):
+        raise TypeError(f"merge_metadata() takes a dict, not {shown(values)}.")
+    whole = encode_storable(dict(values), "the metadata")
+    if len(whole.encode()) > limits.METADATA_BYTES:
+        raise NotStorable(
+            f"the metadata is {len(whole.encode()):,} bytes as JSON, over the limit of {limits.METADATA_BYTES:,}; "
+            f"store the data elsewhere, and its key here"
+        )
+    return {key: encode(value) for key, value in values.items()}
+
+
+def _in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def current_job() -> JobContext | None:
@@ -62,5 +368,5 @@ def current_job() -> JobContext | None:
     here = running.get()
     if here is None:
         return None
-    job, definition, signs = here
-    return JobContext(job, definition.name, signs)
+    job, definition, signs, _ = here
+    return JobContext(job, definition.name, signs, here)

@@ -52,6 +52,7 @@ class Options:
     on_duplicate: Literal["return", "replace"] = "return"
     pending: bool = False
     tags: Sequence[str | Model] = ()
+    timeout: float | dt.timedelta | None = None
 
 
 class JobDefinition(Generic[P, R]):
@@ -67,6 +68,7 @@ class JobDefinition(Generic[P, R]):
         give_up_on: tuple[type[BaseException], ...] = (),
         takes_context: bool = False,
         aliases: tuple[str, ...] = (),
+        atomic: bool = False,
     ) -> None:
         self.function = function
         self.name = name
@@ -79,6 +81,9 @@ class JobDefinition(Generic[P, R]):
         self.is_async = iscoroutinefunction(function) or iscoroutinefunction(type(function).__call__)
         if self.is_async:
             markcoroutinefunction(self)
+        self.is_atomic = atomic
+        # Whether an attempt is a call of the function in a thread, and nothing more.
+        self.is_plain = not self.is_async and not atomic and options.timeout is None
         self.arguments = Arguments(function, skip=1 if takes_context else 0)
         self.place = Place.of(function)
         self.__doc__ = function.__doc__
@@ -109,6 +114,7 @@ class JobDefinition(Generic[P, R]):
         on_duplicate: Literal["return", "replace"] | None = None,
         pending: bool | None = None,
         tags: Sequence[str | Model] | None = None,
+        timeout: float | dt.timedelta | None = None,
         **unknown: Any,
     ) -> JobDefinition[P, R]:
         """The same function with other options, for the jobs enqueued through what is returned.
@@ -124,6 +130,7 @@ class JobDefinition(Generic[P, R]):
         :param on_duplicate: as of ``@job``.
         :param pending: wait until an operator releases it (``operations.release``), whatever the time is.
         :param tags: 20 at most, strings or model instances, to find the jobs of something by.
+        :param timeout: how long an attempt may take: seconds, or a timedelta.
         :raises InvalidJob: for a value that is not allowed; the message names it.
         """
         if unknown:
@@ -140,6 +147,7 @@ class JobDefinition(Generic[P, R]):
             "on_duplicate": on_duplicate,
             "pending": pending,
             "tags": tags,
+            "timeout": timeout,
         }
         changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
         other = object.__new__(type(self))
@@ -311,6 +319,8 @@ def job(
     unique: UniqueOption | None = ...,
     unique_for: dt.timedelta | None = ...,
     on_duplicate: Literal["return", "replace"] = ...,
+    timeout: Delay | None = ...,
+    atomic: bool = ...,
 ) -> Callable[[Callable[Concatenate[JobContext, P], R]], JobDefinition[P, R]]: ...
 @overload
 def job(
@@ -327,6 +337,8 @@ def job(
     unique: UniqueOption | None = ...,
     unique_for: dt.timedelta | None = ...,
     on_duplicate: Literal["return", "replace"] = ...,
+    timeout: Delay | None = ...,
+    atomic: bool = ...,
 ) -> Callable[[Callable[P, R]], JobDefinition[P, R]]: ...
 def job(
     function: Callable[..., Any] | None = None,
@@ -344,6 +356,8 @@ def job(
     unique: UniqueOption | None = None,
     unique_for: dt.timedelta | None = None,
     on_duplicate: Literal["return", "replace"] = "return",
+    timeout: Delay | None = None,
+    atomic: bool = False,
     **unknown: Any,
 ) -> Any:
     """Make a function a job: ``@job`` or ``@job(queue_name="mail", max_attempts=5)``.
@@ -370,6 +384,12 @@ def job(
         one period does not stand in the way of the next one's. Without ``unique``: for each set of arguments.
     :param on_duplicate: ``"return"`` the job that is there as it is, or ``"replace"`` its arguments and its
         ``run_after``, if it still waits.
+    :param timeout: how long an attempt may take: seconds, or a timedelta. An ``async def`` function is cancelled then;
+        another one is told by ``context.should_stop()``, and given up when it goes on for
+        ``DJANGO_JOBS["TIMEOUT_GRACE"]`` seconds more. ``context.heartbeat()`` starts the time anew.
+    :param atomic: run the function in ``transaction.atomic()`` on the jobs' database, and store its completion in the
+        same transaction: what it wrote there and its completion are committed together, or neither. Not for
+        ``async def``.
     :returns: a :class:`JobDefinition`, which has ``enqueue``, ``aenqueue``, ``using``, ``call`` and ``acall``.
     :raises InvalidJob: for a value that is not allowed, or a name that another function has.
     """
@@ -396,6 +416,7 @@ def job(
                         unique=unique,
                         unique_for=unique_for,
                         on_duplicate=on_duplicate,
+                        timeout=timeout,
                     ),
                     chosen,
                 ),
@@ -403,6 +424,7 @@ def job(
                 give_up_on=checked.check_exceptions(give_up_on, chosen),
                 takes_context=takes_context,
                 aliases=old_names,
+                atomic=checked.check_atomic(atomic, function, chosen),
             )
         except TypeError as error:
             context = "takes_context=True passes it a context first. " if takes_context else ""

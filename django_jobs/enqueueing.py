@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from asgiref.sync import sync_to_async
 from django.db import transaction
@@ -56,6 +56,8 @@ def enqueue(definition: JobDefinition[Any, Any], args: Sequence[Any], kwargs: Ma
     new, using = prepare(definition, args, kwargs)
     alias = jobs_database(using)
     job = django_store(alias).insert(new)
+    if using is not None:
+        job.using = using
     if signals.job_enqueued.receivers:
         signals.send_enqueued([job], alias)
     return job
@@ -83,7 +85,11 @@ def enqueue_many(prepared: Iterable[Prepared]) -> list[JobRow]:
             f"enqueue_many() got jobs for the databases {', '.join(sorted(aliases))}; all or none can only be kept in "
             f"one. Call it once for each."
         )
-    return _insert([call.new for call in calls], aliases.pop())
+    rows = _insert([call.new for call in calls], aliases.pop())
+    for row, call in zip(rows, calls, strict=True):
+        if call.using is not None:
+            row.using = call.using
+    return rows
 
 
 async def aenqueue_many(prepared: Iterable[Prepared]) -> list[JobRow]:
@@ -119,7 +125,12 @@ def enqueue_calls(
             raise InvalidArguments(f"{definition.name}.enqueue_many(): call {position}: {error}") from None
         one = NewJob(*options, *encoded)
         new.append(one if more is None else more(one, args, kwargs))
-    return _insert(new, jobs_database(definition.options.using)) if new else []
+    using = definition.options.using
+    rows = _insert(new, jobs_database(using)) if new else []
+    if using is not None:
+        for row in rows:
+            row.using = using
+    return rows
 
 
 def _insert(new: list[NewJob], alias: str) -> list[JobRow]:
@@ -155,7 +166,8 @@ def _more(definition: JobDefinition[Any, Any]) -> More | None:
     options = definition.options
     key_of = uniqueness.key_function(definition)
     tags = encode(list(options.tags)) if options.tags else None
-    if key_of is None and not options.pending and tags is None:
+    timeout = cast("float | None", options.timeout)  # in seconds, once checked
+    if key_of is None and not options.pending and tags is None and timeout is None:
         return None
     seconds = None if options.unique_for is None else int(options.unique_for.total_seconds())
     replace = options.on_duplicate == "replace"
@@ -163,9 +175,14 @@ def _more(definition: JobDefinition[Any, Any]) -> More | None:
     def more(new: NewJob, args: Sequence[Any], kwargs: Mapping[str, Any]) -> NewJob:
         key = key_of(args, kwargs) if key_of is not None else None
         if key is None:
-            return new._replace(pending=options.pending, tags=tags)
+            return new._replace(pending=options.pending, timeout=timeout, tags=tags)
         return new._replace(
-            pending=options.pending, tags=tags, unique_key=key, unique_for=seconds, replace=replace
+            pending=options.pending,
+            timeout=timeout,
+            tags=tags,
+            unique_key=key,
+            unique_for=seconds,
+            replace=replace,
         )
 
     return more

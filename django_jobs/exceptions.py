@@ -39,6 +39,10 @@ class ClaimLost(RuntimeError):
     """The claim of the running job is no longer this worker's: it was rescued, and may run elsewhere."""
 
 
+class TimedOut(RuntimeError):
+    """The attempt took longer than the job's timeout."""
+
+
 class Control(Exception):
     """A handler's word on its own outcome: raise it, or return it."""
 

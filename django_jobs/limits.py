@@ -20,6 +20,9 @@ MAX_ATTEMPTS_HIGHEST = 32_767
 # Seconds; a hundred years. Added to a time, more could leave the calendar of a database or of Python.
 LONGEST_DELAY = 36_600 * 86_400
 
+# What one call merges into a job's metadata, as JSON.
+METADATA_BYTES = 100_000
+
 # A worker decodes arguments with a recursive parser, and each database has a limit of its own for the depth
 # of JSON; this is below all of them, so that what one accepts the other does too.
 JSON_DEPTH = 200

@@ -51,6 +51,7 @@ def check(options: Options, name: str) -> Options:
     check_unique(options, name)
     if not isinstance(options.pending, bool):
         raise InvalidJob(f"pending of {name} is {shown(options.pending)}; it must be True or False.")
+    timeout = None if options.timeout is None else check_timeout(options.timeout, name)
     return replace(
         options,
         queue_name=plain_text(options.queue_name),
@@ -59,6 +60,7 @@ def check(options: Options, name: str) -> Options:
         using=None if using is None else plain_text(using),
         unique_key=None if options.unique_key is None else plain_text(options.unique_key),
         tags=tags.check(options.tags, name) if options.tags else (),
+        timeout=timeout,
     )
 
 
@@ -152,6 +154,33 @@ def check_unique_for(unique_for: Any, name: str) -> None:
         raise InvalidJob(
             f"unique_for={unique_for!r} of {name} must be whole seconds, at least one, and at most a hundred years."
         )
+
+
+def check_timeout(timeout: Any, name: str) -> float:
+    """The timeout in seconds, else raise InvalidJob."""
+    seconds = timeout.total_seconds() if isinstance(timeout, dt.timedelta) else timeout
+    if (
+        not isinstance(seconds, int | float)
+        or isinstance(seconds, bool)
+        or not 0 < seconds <= limits.LONGEST_DELAY
+    ):
+        raise InvalidJob(
+            f"timeout of {name} is {shown(timeout)}; it must be a number of seconds above 0, or a timedelta, and a "
+            f"hundred years at most."
+        )
+    return float(seconds)
+
+
+def check_atomic(atomic: Any, function: Any, name: str) -> bool:
+    """Whether the function runs in a transaction, else raise InvalidJob."""
+    if not isinstance(atomic, bool):
+        raise InvalidJob(f"atomic of {name} is {shown(atomic)}; it must be True or False.")
+    if atomic and (iscoroutinefunction(function) or iscoroutinefunction(type(function).__call__)):
+        raise InvalidJob(
+            f"{name} is an async def function, and Django's transactions are not for async code: atomic=True can't be "
+            f"kept. Make it a def function, or call context.complete() in the sync function that holds the transaction."
+        )
+    return atomic
 
 
 def check_backoff(backoff: Any, name: str) -> Any:

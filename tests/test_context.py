@@ -62,7 +62,7 @@ def test_the_current_job():
     definition = job(name="tests.current_job")(current_job)
 
     def run():
-        running.set((row(2), definition, signs(True)))
+        running.set([row(2), definition, signs(True), None])
         return definition.call()
 
     context = contextvars.copy_context().run(run)

@@ -230,7 +230,7 @@ class TestJob:
         with pytest.raises(InvalidJob, match=r"^There is no option 'queue'; did you mean 'queue_name'\?$"):
             job(queue="mail")  # type: ignore[call-overload]
         with pytest.raises(
-            InvalidJob, match=r"^There is no option 'zzz'; there are queue_name, priority, .*using"
+            InvalidJob, match=r"^There is no option 'zzz'; there are queue_name, priority, .*using, .*\.$"
         ):
             job(zzz=1)  # type: ignore[call-overload]
 
@@ -510,7 +510,7 @@ class TestUsing:
             ("prio", "did you mean 'priority'?"),
             ("attempts", "did you mean 'max_attempts'?"),
             ("run_at", "did you mean 'run_after'?"),
-            ("backoff", "there are queue_name, priority, max_attempts, run_after, using, "),
+            ("backoff", "there are queue_name, priority, max_attempts, run_after, using, timeout, "),
         ],
     )
     def test_refuses_an_unknown_option_and_names_the_nearest(self, unknown, hint):

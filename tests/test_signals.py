@@ -3,8 +3,10 @@
 import sys
 
 import pytest
+from asgiref.sync import iscoroutinefunction
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
+from django.utils.decorators import sync_and_async_middleware
 
 from django_jobs import enqueue_many, job, registry
 from django_jobs.models import Job
@@ -51,6 +53,21 @@ def drain():
     worker = Worker(WorkerOptions(pools=[Pool(("*",), 2)], drain=True))
     worker.run()
     return worker.statistics
+
+
+@sync_and_async_middleware
+def passing_on(get_result):
+    """A middleware that does nothing."""
+    if iscoroutinefunction(get_result):
+
+        async def step(context):
+            return await get_result(context)
+    else:
+
+        def step(context):
+            return get_result(context)
+
+    return step
 
 
 def greet(name="x"):
@@ -182,6 +199,58 @@ class TestOfAnAttempt:
         assert stored.finalized_at == Job.objects.get().finalized_at
         assert (sent["outcome"], sent["error"]) == ("completed", None)
         assert sent["seconds"] >= 0
+
+    @pytest.mark.parametrize("with_middleware", [False, True])
+    def test_started_of_an_async_job_may_use_the_database(self, define, connect, settings, with_middleware):
+        if with_middleware:
+            settings.DJANGO_JOBS = {"MIDDLEWARE": ["tests.test_signals.passing_on"]}
+        order = []
+
+        async def called():
+            order.append("called")
+
+        connect(job_started, lambda job, **_: order.append(Job.objects.get(pk=job.id).state))
+        define(called).enqueue()
+
+        drain()
+
+        assert order == ["running", "called"]
+
+    def test_started_of_an_atomic_job_is_sent_once_before_its_transaction(self, define, connect):
+        order = []
+
+        def note(**_):
+            order.append(connection.in_atomic_block)
+
+        connect(job_started, note)
+        define(note, atomic=True).enqueue()
+
+        drain()
+
+        assert order == [False, True]
+
+    def test_a_receiver_that_breaks_on_the_database_harms_no_atomic_job(self, define, connect):
+        def fail(**_):
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT nonsense FROM nowhere")
+
+        connect(job_started, fail)
+        define(greet, atomic=True).enqueue("a")
+
+        drain()
+
+        assert Job.objects.get().result == "hello a"
+
+    def test_finished_of_a_job_that_has_completed_itself(self, define, connect):
+        received = Received()
+        connect(job_finished, received)
+        define(greet, atomic=True).enqueue("a")
+
+        drain()
+
+        ((_, sent),) = received
+        assert (sent["job"].state, sent["job"].result) == ("completed", "hello a")
+        assert (sent["outcome"], sent["error"]) == ("completed", None)
 
     def test_each_attempt_in_its_order(self, define, connect):
         received = Received()

@@ -215,6 +215,20 @@ class Store(ScheduleStatements, BulkStatements):
         return ended
 
     @abstractmethod
+    def merge_metadata(
+        self, patches: Sequence[tuple[int, int, str]], now: dt.datetime | None = None
+    ) -> list[JobRow]:
+        """Merge into the metadata of running jobs: each top-level key of a patch replaces the job's.
+
+        :param patches: for each claim its id, its number (``claims``) and the patch, a JSON object with distinct keys.
+        :returns: the jobs that were changed; a claim that is over, or another's by now, is not among them.
+        """
+
+    def cancel_requests(self, worker_id: int) -> frozenset[int]:
+        """The jobs of a worker that are to be cancelled while they run, read without writing anything."""
+        return frozenset(row[0] for row in self._run_with("cancel_requests", {"worker_id": worker_id}))
+
+    @abstractmethod
     def release(self, jobs: Sequence[JobRow], now: dt.datetime | None = None) -> list[JobRow]:
         """Give claimed jobs back that never started: as they were before the claim. Returns those given back."""
 

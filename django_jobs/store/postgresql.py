@@ -318,6 +318,21 @@ class PostgreSQLStore(Store):
         )
         return self._ended(outcomes, rows, whole_rows)
 
+    def merge_metadata(
+        self, patches: Sequence[tuple[int, int, str]], now: dt.datetime | None = None
+    ) -> list[JobRow]:
+        if not patches:
+            return []
+        ids, claims, texts = zip(*sorted(patches), strict=True)
+        rows = self._run(
+            "merge_metadata",
+            now,
+            ids=array_literal(ids),
+            claims=array_literal(claims),
+            patches=text_array_literal(texts),
+        )
+        return self._jobs(rows)
+
     def release(self, jobs: Sequence[JobRow], now: dt.datetime | None = None) -> list[JobRow]:
         jobs = by_claim(jobs)
         rows = self._run(

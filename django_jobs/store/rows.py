@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 from django_jobs.serialization import Undecodable, decode, parse_timestamp
+from django_jobs.states import FINISHED
+from django_jobs.store import following
 
 JOB_COLUMNS = (
     "id",
@@ -92,14 +94,16 @@ def _json(index: int, empty: Callable[[], Any]) -> Any:
 
 
 class JobRow:
-    """A job as the database last told it. Read it; it does not change when the row does.
+    """A job as the database last told it. It changes when it is asked to, by :meth:`refresh` and the like.
 
     ``args``, ``kwargs``, ``tags``, ``errors``, ``result`` and ``metadata`` are decoded each time they are read;
     ``run_after``, ``created_at``, ``attempted_at``, ``finalized_at`` and ``cancel_requested_at`` are aware datetimes
     in UTC.
     """
 
-    __slots__ = ("values",)
+    # using: the alias that it was enqueued with, if one was given. Not set otherwise, so that it costs nothing.
+    __slots__ = ("using", "values")
+    using: str
 
     #: Of what an enqueue returned: whether it is a job that was there already and holds the unique key.
     is_duplicate: ClassVar[bool] = False
@@ -134,6 +138,41 @@ class JobRow:
     metadata: dict[str, Any] = _json(METADATA, dict)
     timeout: float | None = _plain(TIMEOUT)
     key_until: dt.datetime | None = _moment(KEY_UNTIL)
+
+    # -- the job as it becomes, for scripts and tests ----------------------------------------------------------------
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the job was completed, failed for good, or was cancelled, when the database last told."""
+        return self.values[STATE] in FINISHED
+
+    def refresh(self, using: str | None = None) -> Self:
+        """Read the row again, into this object, which is returned.
+
+        :param using: the alias of the database; by default the one that the job was enqueued with.
+        :raises Job.DoesNotExist: when there is no such job any more.
+        """
+        return following.refresh(self, using)
+
+    async def arefresh(self, using: str | None = None) -> Self:
+        """:meth:`refresh`, from async code."""
+        return await following.arefresh(self, using)
+
+    def wait(self, timeout: float | None = None, using: str | None = None) -> Self:
+        """Wait until the job is finished: completed, failed for good, or cancelled.
+
+        :param timeout: seconds to wait at most; None to wait for as long as it takes.
+        :returns: this object, with ``state``, ``result`` and ``errors`` as they are then.
+        :raises TimeoutError: when the job is not finished by then; this object has its latest state.
+        :raises Job.DoesNotExist: when there is no such job any more.
+        :raises TransactionManagementError: inside ``transaction.atomic()``, where a job that was enqueued waits for
+            the commit.
+        """
+        return following.wait(self, timeout, using)
+
+    async def await_end(self, timeout: float | None = None, using: str | None = None) -> Self:  # noqa: ASYNC109
+        """:meth:`wait`, from async code."""
+        return await following.await_end(self, timeout, using)
 
     def __repr__(self) -> str:
         return f"<job {self.id} {self.name} {self.state}>"

@@ -62,8 +62,10 @@ class DjangoSession(Session):
                 read_as_text(cursor.cursor)
                 cursor.execute(statement.pyformat, parameters)
                 return cursor.fetchall()  # type: ignore[no-any-return]
-            from django_jobs.store.sqlite import rows_of
+            from django_jobs.store.sqlite import add_functions, rows_of
 
+            if statement.name == "merge_metadata":
+                add_functions(connection.connection)
             cursor.execute(statement.pyformat, parameters)
             with connection.wrap_database_errors:
                 return rows_of(cursor.cursor)

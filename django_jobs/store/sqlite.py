@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any, ClassVar
 
 from django_jobs import conf
-from django_jobs.serialization import Undecodable, parse_timestamp, timestamp_text
+from django_jobs.serialization import Undecodable, decode, encode, parse_timestamp, timestamp_text
 from django_jobs.store.base import (
     COMPLETED,
     RETRY,
@@ -59,6 +59,7 @@ _LAST_MOMENT = "9999-12-31 23:59:59.999999"
 # Statements that take no write lock.
 _READS = frozenset(
     {
+        "cancel_requests",
         "due_schedules",
         "get",
         "next_due",
@@ -128,6 +129,29 @@ def _tolerant(data: bytes) -> str:
         return Undecodable(data.decode(errors="backslashreplace"))
 
 
+def add_functions(connection: sqlite3.Connection) -> None:
+    """Give a connection the functions of ours that statements call. Again and again does no harm."""
+    connection.create_function("django_jobs_merge", 2, _merged, deterministic=True)
+
+
+def _merged(metadata: str | bytes | None, patch: str) -> str:
+    """A JSON object with each key of ``patch`` in the place of its own. What is no object counts as an empty one.
+
+    It raises nothing: SQLite tells an error in here as one that is worth trying again.
+    """
+    try:
+        before = decode(metadata) if isinstance(metadata, str) else {}
+    except ValueError:
+        before = {}
+    if not isinstance(before, dict):
+        before = {}
+    try:
+        changes = decode(patch)
+        return encode({**{key: value for key, value in before.items() if key not in changes}, **changes})
+    except (ValueError, TypeError):
+        return encode(before)
+
+
 class SQLiteSession(OwnSession):
     """A connection of the worker's own, to the same file."""
 
@@ -146,6 +170,7 @@ class SQLiteSession(OwnSession):
             check_same_thread=False,
             uri=bool(options.get("uri", False)) or str(settings["NAME"]).startswith("file:"),
         )
+        add_functions(connection)
         for pragma in str(options.get("init_command", "")).split(";"):
             if pragma.strip():
                 connection.execute(pragma)
@@ -353,6 +378,13 @@ class SQLiteStore(Store):
         id_, claims, kind, delay, error_class, errors, result = outcome
         run_after = self._after(now, delay or 0.0) if kind in (RETRY, SNOOZED) else None
         return (id_, claims, kind, run_after, error_class, errors, result)
+
+    def merge_metadata(
+        self, patches: Sequence[tuple[int, int, str]], now: dt.datetime | None = None
+    ) -> list[JobRow]:
+        if not patches:
+            return []
+        return self._jobs(self._run("merge_metadata", now, rows=json.dumps(patches, ensure_ascii=False)))
 
     def release(self, jobs: Sequence[JobRow], now: dt.datetime | None = None) -> list[JobRow]:
         claims = [(job.id, job.claims, started_before(job)) for job in by_claim(jobs)]

@@ -2,73 +2,85 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import logging
+import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from contextvars import Context
 from functools import partial
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, Literal, TypeAlias, cast
 
-from asgiref.sync import async_to_sync
+from asgiref.sync import async_to_sync, sync_to_async
 
-from django_jobs import conf
-from django_jobs.backoff import delay_after
-from django_jobs.context import JobContext, running
+from django_jobs.context import STATE, AttemptState, JobContext, running, state_of
 from django_jobs.definitions import JobDefinition, Registry
-from django_jobs.exceptions import Cancel, Control, Retry, Snooze, seconds as checked
-from django_jobs.serialization import NotStorable, decode, encode_storable, parse_timestamp
+from django_jobs.exceptions import Control
+from django_jobs.serialization import decode
 from django_jobs.signals import job_started, send
-from django_jobs.store.base import CANCELLED, COMPLETED, FAILED, RETRY, SNOOZED
-from django_jobs.store.rows import ARGS, ATTEMPT, CLAIMS, ERRORS, ID, KWARGS, NAME, JobRow, Outcome
-from django_jobs.worker import middleware
-from django_jobs.worker.failures import class_name, message_of, traceback_of, with_error
+from django_jobs.store.base import COMPLETED
+from django_jobs.store.rows import ARGS, CLAIMS, ID, KWARGS, NAME, TIMEOUT, JobRow, Outcome
+from django_jobs.worker import atomic, middleware, outcomes
+from django_jobs.worker.attempted import Attempted
+from django_jobs.worker.event_loop import EventLoop
+from django_jobs.worker.outcomes import broken
 from django_jobs.worker.signs import Signs
+from django_jobs.worker.timeouts import Record, Timeouts, Watch
 
-logger = logging.getLogger("django_jobs.attempts")
-
-# A name that is not registered may be one that this worker's code does not have yet: a rolling deploy.
-UNREGISTERED = "django_jobs.NotRegistered"
-UNREGISTERED_DELAY = 60.0
-UNREGISTERED_PATIENCE = 24 * 3600.0
+__all__ = ["FOR_THE_LOOP", "GIVEN_UP", "Attempted", "Instead", "Runner", "broken"]
 
 NO_POSITIONAL: list[Any] = []
 NO_KEYWORDS: dict[str, Any] = {}
 
+# What run() says instead of an outcome: the job is for the event loop; or the attempt was given up, and is recorded
+# without the caller.
+FOR_THE_LOOP: Literal["for the loop"] = "for the loop"
+GIVEN_UP: Literal["given up"] = "given up"
+Instead: TypeAlias = Literal["for the loop", "given up"]
 
-class Attempted(NamedTuple):
-    """An attempt that is over: its outcome, to be stored, and what a log line says of it."""
-
-    outcome: Outcome
-    job: JobRow
-    seconds: float
-    error: str | None = None
-    trace: str | None = None
+GiveUp: TypeAlias = Callable[[Record], None]
 
 
 class Runner:
-    """Runs attempts in the calling thread.
+    """Runs attempts: in the calling thread, or on the event loop.
 
     :param registry: the job functions that may be called.
     :param signs: what the worker tells its jobs.
     :param factories: the middleware; with none, nothing is paid for it.
+    :param timeouts: watches attempts that have a timeout; without it they are told, and nothing more.
+    :param loop: for ``async def`` jobs; without it they run in the calling thread.
     """
 
     def __init__(
-        self, registry: Registry, signs: Signs, factories: Sequence[Callable[..., Any]] = ()
+        self,
+        registry: Registry,
+        signs: Signs,
+        factories: Sequence[Callable[..., Any]] = (),
+        timeouts: Timeouts | None = None,
+        loop: EventLoop | None = None,
     ) -> None:
         self.registry = registry
         self.signs = signs
+        self.timeouts = timeouts
+        self.loop = loop
         # Made once, as Django makes its own: what is around the step that calls the job.
         self._around: Any = middleware.wrap(factories, _call_job, is_async=False) if factories else None
         self._around_async: Any = middleware.wrap(factories, _acall_job, is_async=True) if factories else None
 
-    def run(self, job: JobRow) -> Attempted:
-        """Call the job's function, and say how that ended. Raises nothing that the job raises."""
+    def run(self, job: JobRow, give_up: GiveUp | None = None) -> Attempted | Instead:
+        """Call the job's function, and say how that ended. Raises nothing that the job raises.
+
+        :param give_up: goes on without this attempt when that is late, and takes jobs for the event loop; without it,
+            an :class:`Attempted` is returned, always.
+        """
         values = job.values
         definition = self.registry.get(values[NAME])
         if definition is None:
-            return self._unregistered(job)
+            return outcomes.unregistered(job)
+        usual = definition.is_plain and values[TIMEOUT] is None
+        if not usual and definition.is_async and self.loop is not None and give_up is not None:
+            return FOR_THE_LOOP
+        if self.signs.cancelled and self.signs.is_cancelled(job):
+            return outcomes.cancelled_before(job)
         started = perf_counter()
         try:
             args = NO_POSITIONAL if values[ARGS] == "[]" else decode(values[ARGS])
@@ -76,128 +88,168 @@ class Runner:
             if args.__class__ is not list or kwargs.__class__ is not dict:
                 raise ValueError("args must be a list and kwargs an object")
         except (ValueError, TypeError) as error:
-            return self._failed(job, definition, error, 0.0, "django_jobs.UndecodableArguments")
+            return outcomes.undecodable(job, definition, error)
+        here = [job, definition, self.signs, None]
+        call: Callable[..., Any] = self._call
+        if not usual:
+            self._watch(here, give_up)
+            if definition.is_atomic:
+                call = self._call_atomic
         # A context of its own: what the job sets (language, time zone, context variables) ends with it.
         try:
-            result = Context().run(self._call, job, definition, args, kwargs)
-        except Control as word:
-            return self._controlled(job, definition, word, perf_counter() - started)
+            result = Context().run(call, here, args, kwargs)
         except BaseException as error:
             # SystemExit, KeyboardInterrupt and GeneratorExit are the job's own, too.
-            return self._failed(job, definition, error, perf_counter() - started)
+            return self._ended(here, None, error, perf_counter() - started)
         seconds = perf_counter() - started
-        if result is None:
+        if result is None and here[STATE] is None:
             return Attempted(Outcome(values[ID], values[CLAIMS], COMPLETED), job, seconds)
-        if issubclass(type(result), Control):  # isinstance() would ask a lazy object what it stands for
-            return self._controlled(job, definition, result, seconds)
-        return self._completed(job, definition, result, seconds)
+        return self._ended(here, result, None, seconds)
 
-    def _call(
-        self, job: JobRow, definition: JobDefinition[Any, Any], args: list[Any], kwargs: dict[str, Any]
-    ) -> Any:
-        running.set((job, definition, self.signs))
-        if job_started.receivers:
-            send(job_started, job.values[NAME], job=job)
-        function = definition.function
-        if self._around is not None:
-            context = JobContext(job, definition.name, self.signs)
-            context.call = partial(
-                function, *([context] if definition.takes_context else []), *args, **kwargs
-            )
-            return (
-                async_to_sync(self._around_async)(context) if definition.is_async else self._around(context)
-            )
+    def is_for_loop(self, job: JobRow) -> bool:
+        """Whether :meth:`run` would leave this job to the event loop."""
+        definition = self.registry.get(job.values[NAME])
+        return definition is not None and definition.is_async and self.loop is not None
+
+    async def arun(self, job: JobRow, give_up: GiveUp | None = None) -> Attempted | Instead:
+        """:meth:`run` for an ``async def`` job, on the event loop, in a context that is the job's own already."""
+        values = job.values
+        definition = self.registry.get(values[NAME])
+        if definition is None:
+            return outcomes.unregistered(job)
+        if self.signs.is_cancelled(job):
+            return outcomes.cancelled_before(job)
+        started = perf_counter()
+        try:
+            args, kwargs = decode(values[ARGS]), decode(values[KWARGS])
+            if args.__class__ is not list or kwargs.__class__ is not dict:
+                raise ValueError("args must be a list and kwargs an object")
+        except (ValueError, TypeError) as error:
+            return outcomes.undecodable(job, definition, error)
+        here = [job, definition, self.signs, None]
+        interruption = _Interruption(here)
+        self._watch(here, give_up, interruption.cancel)
+        self.signs.follow(interruption.told)
+        interruption.told()  # what was said before it followed
+        try:
+            function, args, kwargs = self._prepared(here, args, kwargs)
+            if job_started.receivers:  # which may use the database: in the job's own thread
+                await sync_to_async(send)(job_started, values[NAME], job=job)
+            result = await function(*args, **kwargs)
+        except BaseException as error:
+            return self._ended(here, None, error, perf_counter() - started)
+        finally:
+            # No await from here on: a cancellation that comes now would take the place of the outcome.
+            self.signs.unfollow(interruption.told)
+        return self._ended(here, result, None, perf_counter() - started)
+
+    def _watch(
+        self, here: list[Any], give_up: GiveUp | None, interrupt: Callable[[], None] | None = None
+    ) -> None:
+        """Watch the attempt if it has a timeout: the job's own, or for one enqueued without, the function's."""
+        job: JobRow = here[0]
+        seconds = job.values[TIMEOUT]
+        if seconds is None:
+            seconds = here[1].options.timeout
+        if not isinstance(seconds, int | float) or not seconds > 0:
+            return  # somebody's SQL may have written anything there
+        watch = Watch(job, seconds)
+        watch.interrupt = interrupt
+        watch.give_up = give_up
+        watch.record = partial(outcomes.given_up, here, watch)
+        here[STATE] = AttemptState(watch)
+        if self.timeouts is not None:
+            self.timeouts.begin(watch)
+
+    # -- the call --------------------------------------------------------------------------------------------------
+
+    def _call(self, here: list[Any], args: list[Any], kwargs: dict[str, Any], *, told: bool = False) -> Any:
+        running.set(here)
+        if job_started.receivers and not told:
+            send(job_started, here[0].values[NAME], job=here[0])
+        definition: JobDefinition[Any, Any] = here[1]
+        if self._around is not None or definition.is_async:
+            function, args, kwargs = self._prepared(here, args, kwargs)
+            return (async_to_sync(function) if definition.is_async else function)(*args, **kwargs)
         if definition.takes_context:
-            args = [JobContext(job, definition.name, self.signs), *args]
-        if definition.is_async:
-            return async_to_sync(function)(*args, **kwargs)
-        return function(*args, **kwargs)
+            args = [JobContext(here[0], definition.name, self.signs, here), *args]
+        return definition.function(*args, **kwargs)
 
-    # -- outcomes --------------------------------------------------------------------------------------------------
+    def _call_atomic(self, here: list[Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
+        running.set(here)
+        if job_started.receivers:  # before the transaction, which a receiver could break
+            send(job_started, here[0].values[NAME], job=here[0])
+        context = JobContext(here[0], here[1].name, self.signs, here)
+        return atomic.call(context, lambda: self._call(here, args, kwargs, told=True))
 
-    def _completed(
-        self, job: JobRow, definition: JobDefinition[Any, Any], result: Any, seconds: float
-    ) -> Attempted:
-        try:
-            text = encode_storable(result, "the result")
-            size = len(text.encode())
-            if size > conf.get("MAX_RESULT_BYTES"):
-                raise NotStorable(
-                    f"the result is {size:,} bytes as JSON, over the limit of {conf.get('MAX_RESULT_BYTES'):,}; store "
-                    f"the data and return its key, or raise DJANGO_JOBS['MAX_RESULT_BYTES']"
-                )
-        except BaseException as error:  # NotStorable, or what a strange object raises when it is looked at
-            return self._failed(job, definition, error, seconds, "django_jobs.ResultNotStorable")
-        return Attempted(Outcome(job.id, job.claims, COMPLETED, result=text), job, seconds)
+    def _prepared(
+        self, here: list[Any], args: list[Any], kwargs: dict[str, Any]
+    ) -> tuple[Callable[..., Any], list[Any], dict[str, Any]]:
+        """What to call, with the middleware around the function, and with what."""
+        running.set(here)
+        definition: JobDefinition[Any, Any] = here[1]
+        if self._around is None and not definition.takes_context:
+            return definition.function, args, kwargs
+        context = JobContext(here[0], definition.name, self.signs, here)
+        if definition.takes_context:
+            args = [context, *args]
+        if self._around is None:
+            return definition.function, args, kwargs
+        context.call = partial(definition.function, *args, **kwargs)
+        return self._around_async if definition.is_async else self._around, [context], NO_KEYWORDS
 
-    def _controlled(
-        self, job: JobRow, definition: JobDefinition[Any, Any], word: Control, seconds: float
-    ) -> Attempted:
-        if isinstance(word, Snooze | Retry):
-            try:
-                # Checked when it was made; it may have been set since.
-                delay = None if word.delay is None else max(checked(word.delay), 0.0)
-            except Exception as error:
-                return self._failed(job, definition, error, seconds)
-            if isinstance(word, Snooze):
-                return Attempted(Outcome(job.id, job.claims, SNOOZED, delay), job, seconds)
-            if delay is None:
-                delay = delay_after(definition.backoff, job.attempt, word.__cause__ or word, job)
-            return self._recorded(job, word, seconds, RETRY, delay)
-        return self._recorded(job, word, seconds, CANCELLED if isinstance(word, Cancel) else FAILED)
+    # -- its end ---------------------------------------------------------------------------------------------------
 
-    def _failed(
-        self,
-        job: JobRow,
-        definition: JobDefinition[Any, Any],
-        error: BaseException,
-        seconds: float,
-        name: str | None = None,
-    ) -> Attempted:
-        # As an except clause compares: no class is asked for its opinion.
-        if definition.give_up_on and not set(definition.give_up_on).isdisjoint(type(error).__mro__):
-            return self._recorded(job, error, seconds, FAILED, name=name)
-        delay = delay_after(definition.backoff, job.values[ATTEMPT], error, job)
-        return self._recorded(job, error, seconds, RETRY, delay, name)
-
-    def _recorded(
-        self,
-        job: JobRow,
-        error: BaseException,
-        seconds: float,
-        kind: str,
-        delay: float | None = None,
-        name: str | None = None,
-    ) -> Attempted:
-        # A word of the handler's that came of an error (raise Fail(...) from error) is told by that error.
-        cause = error.__cause__ if isinstance(error, Control) and error.__cause__ is not None else error
-        name = name or class_name(cause)
-        message = message_of(error)
-        trace = "" if isinstance(error, Cancel) else traceback_of(error, skip=2)
-        try:
-            errors = with_error(job, name, message, trace)
-        except Exception:
-            logger.exception("The error of job %s could not be recorded in full", job.id)
-            errors = with_error(job, name, "", "")
-        return Attempted(
-            Outcome(job.id, job.claims, kind, delay, name, errors), job, seconds, f"{name}: {message}", trace
-        )
-
-    def _unregistered(self, job: JobRow) -> Attempted:
-        """Wait a minute without spending an attempt, for a day at most; then it is a dead letter."""
-        message = (
-            f"No job function is registered as {job.name!r}. If it was renamed, list the old name in aliases= of the "
-            f"new one; if its module is not called jobs or tasks, import it in AppConfig.ready()."
-        )
-        now = dt.datetime.now(dt.UTC)
-        since = _unregistered_since(job)
-        if since is not None and (now - since).total_seconds() >= UNREGISTERED_PATIENCE:
-            errors = with_error(job, UNREGISTERED, message, now=now)
-            outcome = Outcome(job.id, job.claims, FAILED, None, UNREGISTERED, errors)
+    def _ended(
+        self, here: list[Any], result: Any, error: BaseException | None, seconds: float
+    ) -> Attempted | Instead:
+        """The outcome of a call that has returned, or raised."""
+        job: JobRow = here[0]
+        definition: JobDefinition[Any, Any] = here[1]
+        state: AttemptState | None = here[STATE]
+        if state is None:
+            return outcomes.usual(job, definition, result, error, seconds)
+        watch = state.watch
+        if watch is not None and self.timeouts is not None and not self.timeouts.end(watch):
+            return GIVEN_UP
+        metadata = state.take_metadata()
+        word = isinstance(error, Control) or (error is None and issubclass(type(result), Control))
+        interrupted = isinstance(error, asyncio.CancelledError)
+        if state.completed:
+            attempted = outcomes.stored(job, state.result, error, seconds)
+        elif state.told_cancelled and not word and (error is None or interrupted):
+            attempted = outcomes.cancelled(job, result, seconds)
+        elif watch is not None and not word and (state.told_late or (interrupted and watch.is_late())):
+            attempted = outcomes.timed_out(job, definition, watch.seconds, seconds, error)
         else:
-            errors = with_error(job, UNREGISTERED, message, now=now) if since is None else job.values[ERRORS]
-            outcome = Outcome(job.id, job.claims, SNOOZED, UNREGISTERED_DELAY, UNREGISTERED, errors)
-        return Attempted(outcome, job, 0.0, f"{UNREGISTERED}: {message}")
+            attempted = outcomes.usual(job, definition, result, error, seconds)
+        return attempted if metadata is None else attempted._replace(metadata=metadata)
+
+
+class _Interruption:
+    """How a job on the event loop is interrupted: its task is cancelled."""
+
+    def __init__(self, here: list[Any]) -> None:
+        self.here = here
+        self.signs: Signs = here[2]
+        self.task = cast("asyncio.Task[Any]", asyncio.current_task())
+        self.event_loop = asyncio.get_running_loop()
+        self.done = False
+
+    def told(self) -> None:
+        """The worker has said something: that the job is to be cancelled, perhaps, or that its claim is lost."""
+        job: JobRow = self.here[0]
+        cancelled = self.signs.is_cancelled(job)
+        if not self.done and (cancelled or self.signs.is_lost(job)):
+            self.done = True
+            if cancelled:
+                state_of(self.here).told_cancelled = True
+            self.cancel()
+
+    def cancel(self) -> None:
+        """Cancel the task, from any thread."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed, and all on it cancelled
+            self.event_loop.call_soon_threadsafe(self.task.cancel)
 
 
 def _call_job(context: JobContext) -> Any:
@@ -208,25 +260,3 @@ def _call_job(context: JobContext) -> Any:
 async def _acall_job(context: JobContext) -> Any:
     assert context.call is not None
     return await context.call()
-
-
-def broken(job: JobRow, error: BaseException) -> Attempted:
-    """The outcome where the worker itself is at fault: the job is tried again, and nothing waits for it."""
-    name = "django_jobs.WorkerError"
-    message = "The worker failed at this job."
-    errors = None
-    try:
-        message = f"The worker failed at this job: {class_name(error)}: {message_of(error)}"
-        errors = with_error(job, name, message, traceback_of(error))
-    except BaseException:
-        logger.exception("What the worker failed at, at job %s, could not be recorded", job.id)
-    return Attempted(Outcome(job.id, job.claims, RETRY, UNREGISTERED_DELAY, name, errors), job, 0.0, message)
-
-
-def _unregistered_since(job: JobRow) -> dt.datetime | None:
-    """When the job's name was first found to be unregistered, if it was the last time it was looked at."""
-    try:
-        last = job.errors[-1]
-        return parse_timestamp(str(last["at"])) if last["class"] == UNREGISTERED else None
-    except (IndexError, KeyError, TypeError, ValueError):
-        return None

@@ -22,7 +22,7 @@ from django_jobs.serialization import decode
 from django_jobs.signals import job_finished
 from django_jobs.store.base import CANCELLED, COMPLETED, FAILED, RETRY, SNOOZED, Store
 from django_jobs.store.rows import CLAIMS, Ended, Outcome
-from django_jobs.worker.attempt import Attempted
+from django_jobs.worker.attempted import Attempted
 from django_jobs.worker.failures import with_error
 from django_jobs.worker.parts import one_line, pause_after, until
 from django_jobs.worker.retention import Retention
@@ -106,6 +106,10 @@ class Completer:
             if len(self._outcomes) < BACKLOG or self._stopping.is_set():
                 self._room.set()
             self._room.wait()
+
+    def is_crowded(self) -> bool:
+        """Whether there is a backlog, at which :meth:`put` waits."""
+        return len(self._outcomes) >= BACKLOG
 
     @property
     def idle(self) -> bool:
@@ -248,6 +252,9 @@ class Completer:
         """
         while True:
             try:
+                patches = [attempted for attempted in batch if attempted.metadata is not None]
+                if patches:
+                    _merge_metadata(store, patches)
                 ended = self._finish(store, [attempted.outcome for attempted in batch])
             except Exception as error:
                 repeated = True
@@ -351,6 +358,12 @@ class Completer:
                     and item.job.values[CLAIMS] == attempted.outcome.claims
                 ):
                     by_id[item.id] = item._replace(stored=True)
+        for attempted in batch:
+            if attempted.stored:
+                # The job has completed itself, and has committed that; the finish found it so, or it is deleted by now.
+                item = by_id.get(attempted.outcome.id)
+                job = item.job if item is not None and item.state == "completed" else None
+                by_id[attempted.outcome.id] = Ended(attempted.outcome.id, "completed", True, job)
         try:
             self._on_stored(batch, by_id)
         except BaseException:  # the site's code: whatever it raises, the writer must live
@@ -395,6 +408,26 @@ def _in_its_place(poison: Attempted, error: Exception) -> Attempted:
         errors = json.dumps([{"number": 1, "attempt": job.attempt, "class": UNSTORABLE, "message": message}])
     plain = Outcome(poison.outcome.id, poison.outcome.claims, FAILED, None, UNSTORABLE, errors)
     return poison._replace(outcome=plain, error=f"its outcome can't be stored: {one_line(error)}")
+
+
+def _merge_metadata(store: Store, batch: list[Attempted]) -> None:
+    """Store what jobs have left to be merged into their metadata, while they still are running.
+
+    What can't be merged is dropped: it keeps neither the others' nor any outcome from being stored.
+    """
+    try:
+        store.merge_metadata(
+            [(each.outcome.id, each.outcome.claims, each.metadata or "{}") for each in batch]
+        )
+    except Exception as error:
+        if not _is_of_an_outcome(error):
+            raise
+        if len(batch) > 1:
+            middle = len(batch) // 2
+            _merge_metadata(store, batch[:middle])
+            _merge_metadata(store, batch[middle:])
+        else:
+            logger.error("The metadata of job %s can't be stored: %s", batch[0].job.id, one_line(error))
 
 
 def _first_of_each_job(batch: list[Attempted]) -> tuple[list[Attempted], list[Attempted]]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import json
+import sys
 import traceback
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
 from django_jobs import conf, limits
@@ -34,21 +36,38 @@ def message_of(error: BaseException) -> str:
     return cut_middle(printable(text), MESSAGE_LENGTH)
 
 
-def traceback_of(error: BaseException, skip: int = 0) -> str:
+def traceback_of(error: BaseException, ours: bool = True) -> str:
     """The traceback as text, cut in the middle to the setting's length.
 
-    :param skip: how many of the outermost frames are the worker's own.
+    :param ours: whether the outermost frames, which are the worker's own, are told too.
     """
     try:
         start: TracebackType | None = error.__traceback__
-        for _ in range(skip):
-            if start is None or start.tb_next is None:
-                break
+        while not ours and start is not None and start.tb_next is not None and _is_ours(start.tb_frame):
             start = start.tb_next
         text = "".join(traceback.TracebackException(type(error), error, start).format())
     except BaseException as second:
         text = f"(the traceback can't be read: {type(second).__name__})"
     return cut_middle(printable(text), conf.get("MAX_TRACEBACK_BYTES"))
+
+
+def stack_of(thread_id: int) -> str:
+    """Where a thread is now, without the worker's own frames: the place where its job hangs."""
+    frame = sys._current_frames().get(thread_id)
+    if frame is None:
+        return ""
+    try:
+        walk = (each for each, _ in traceback.walk_stack(frame))  # from the innermost outwards
+        inner = list(itertools.takewhile(lambda each: not _is_ours(each), walk))
+        summary = traceback.StackSummary.extract((each, each.f_lineno) for each in reversed(inner))
+        text = "Where it was when it was given up (most recent call last):\n" + "".join(summary.format())
+    except Exception as error:
+        text = f"(where it was can't be read: {type(error).__name__})"
+    return cut_middle(printable(text), conf.get("MAX_TRACEBACK_BYTES"))
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__", "")).startswith("django_jobs.worker.")
 
 
 def cut_middle(text: str, most: int) -> str:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+import threading
 import time
 from collections.abc import Callable
 from typing import Protocol
 
 from django_jobs.store.base import Store
 from django_jobs.store.rows import Heartbeat
-from django_jobs.worker.parts import Part
+from django_jobs.worker.parts import Part, until
 
 logger = logging.getLogger("django_jobs.worker")
 
 # A difference between this host's clock and the database's that is worth a word.
 SKEW_SECONDS = 2.0
+# How often, at most, cancel requests are looked for between two heartbeats, when anything has been committed.
+LOOK_SECONDS = 0.25
 
 
 class Reported(Protocol):
@@ -29,6 +32,10 @@ class Reported(Protocol):
 
     def heard(self, heartbeat: Heartbeat) -> None:
         """The lease is renewed."""
+        ...
+
+    def cancel(self, job_ids: frozenset[int]) -> None:
+        """These are its jobs that are to be cancelled while they run."""
         ...
 
     def doubt(self) -> None:
@@ -62,6 +69,7 @@ class Reporter(Part):
         self._last = time.monotonic()  # when the heartbeat that came through last was sent
         self._healthy_since: float | None = None
         self._skew_told = False
+        self._look = threading.Event()
 
     @property
     def healthy_for(self) -> float:
@@ -90,7 +98,26 @@ class Reporter(Part):
         self._last = sent
         self._compare_clocks(heartbeat, sent_at)
         self.worker.heard(heartbeat)
-        self._rest(self.interval)
+        self._until_next(self._store)
+
+    def look(self) -> None:
+        """There may be a cancel request: look soon, but by no heartbeat, which is a commit for others to look at."""
+        self._look.set()
+        self.wake()
+
+    def _until_next(self, store: Store) -> None:
+        """Wait for the next heartbeat, and meanwhile look for cancel requests when asked to."""
+        end = time.monotonic() + self.interval
+        looked = time.monotonic()
+        while not self._stopping.is_set():
+            due = looked + LOOK_SECONDS if self._look.is_set() else end
+            woken = self._rest(until(min(due, end)))
+            if time.monotonic() >= end or (woken and not self._look.is_set()):
+                return
+            if self._look.is_set() and time.monotonic() >= looked + LOOK_SECONDS:
+                self._look.clear()
+                looked = time.monotonic()
+                self.worker.cancel(store.cancel_requests(self.worker.worker_id))
 
     def failed(self, error: Exception) -> None:
         """After a lease without a heartbeat, nobody knows whether the claims still hold."""

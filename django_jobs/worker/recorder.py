@@ -10,7 +10,7 @@ from django_jobs.states import FINISHED
 from django_jobs.store.base import RETRY, SNOOZED
 from django_jobs.store.rows import Ended
 from django_jobs.worker import connections
-from django_jobs.worker.attempt import Attempted
+from django_jobs.worker.attempted import TIMED_OUT, Attempted
 from django_jobs.worker.statistics import Statistics
 
 logger = logging.getLogger("django_jobs.attempts")
@@ -43,6 +43,8 @@ class Recorder:
                 statistics.retried += 1
             else:
                 statistics.snoozed += 1
+            if attempted.outcome.error_class == TIMED_OUT:
+                statistics.timed_out += 1
             if talk or state == "failed" or attempted.outcome.kind == RETRY:  # which are errors and warnings
                 _log(attempted, state)
         if job_finished.receivers:

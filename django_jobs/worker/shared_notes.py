@@ -22,9 +22,11 @@ from typing import Any
 from django_jobs.definitions import Registry
 from django_jobs.store.base import COMPLETED
 from django_jobs.store.rows import CLAIMS, ID, JobRow
-from django_jobs.worker.attempt import Attempted, Runner
+from django_jobs.worker.attempt import FOR_THE_LOOP, Attempted, GiveUp, Instead, Runner
 from django_jobs.worker.completer import BACKLOG, BATCH
+from django_jobs.worker.event_loop import EventLoop
 from django_jobs.worker.signs import Signs
+from django_jobs.worker.timeouts import Timeouts
 
 # The environment variable that tells a child which of its file descriptors is the memory.
 VARIABLE = "DJANGO_JOBS_NOTES"
@@ -206,26 +208,61 @@ class NotedRunner(Runner):
     :param notes: where to.
     """
 
-    def __init__(self, notes: Notes, registry: Registry, signs: Signs, factories: Factories = ()) -> None:
-        super().__init__(registry, signs, factories)
+    def __init__(
+        self,
+        notes: Notes,
+        registry: Registry,
+        signs: Signs,
+        factories: Factories = (),
+        timeouts: Timeouts | None = None,
+        loop: EventLoop | None = None,
+    ) -> None:
+        super().__init__(registry, signs, factories, timeouts, loop)
         self.notes = notes
 
-    def run(self, job: JobRow) -> Attempted:
+    def run(self, job: JobRow, give_up: GiveUp | None = None) -> Attempted | Instead:
         """As :meth:`Runner.run`, noted."""
+        if give_up is not None and self.is_for_loop(job):
+            return FOR_THE_LOOP  # which notes it when it starts there
         notes = self.notes
         entry = notes.start(job)
         try:
-            attempted = super().run(job)
-            outcome = attempted.outcome
-            if outcome.kind == COMPLETED and not any(outcome[3:]):
+            attempted = super().run(job, give_up)
+            if _is_all_told(attempted):
                 notes.complete(entry)
             return attempted
         finally:
             notes.end(entry)
 
+    async def arun(self, job: JobRow, give_up: GiveUp | None = None) -> Attempted | Instead:
+        """As :meth:`Runner.arun`, noted."""
+        entry = self.notes.start(job)
+        try:
+            attempted = await super().arun(job, give_up)
+            if _is_all_told(attempted):
+                self.notes.complete(entry)
+            return attempted
+        finally:
+            self.notes.end(entry)
 
-def make_runner(notes: Notes | None, registry: Registry, signs: Signs, factories: Factories) -> Runner:
+
+def _is_all_told(attempted: Attempted | Instead) -> bool:
+    """Whether an attempt has completed, with nothing else to store."""
+    if isinstance(attempted, str):
+        return False
+    outcome = attempted.outcome
+    return outcome.kind == COMPLETED and not any(outcome[3:]) and attempted.metadata is None
+
+
+def make_runner(
+    notes: Notes | None,
+    registry: Registry,
+    signs: Signs,
+    factories: Factories,
+    timeouts: Timeouts | None = None,
+    loop: EventLoop | None = None,
+) -> Runner:
     """The worker's runner; without a supervisor nothing is noted, and nothing is paid for it."""
     if notes is None:
-        return Runner(registry, signs, factories)
-    return NotedRunner(notes, registry, signs, factories)
+        return Runner(registry, signs, factories, timeouts, loop)
+    return NotedRunner(notes, registry, signs, factories, timeouts, loop)

@@ -16,6 +16,7 @@ class Statistics:
     dead: int = 0  # jobs that became dead letters
     snoozed: int = 0
     cancelled: int = 0
+    timed_out: int = 0  # attempts that took longer than their timeout; among those that failed
     dropped: int = 0  # outcomes of claims that were no longer this worker's
     stores: list[Store] = field(default_factory=list, repr=False)
 

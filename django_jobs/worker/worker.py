@@ -22,6 +22,7 @@ from django_jobs.store.sqlite import WATCH_INTERVAL
 from django_jobs.worker import middleware
 from django_jobs.worker.buffer import Buffer
 from django_jobs.worker.completer import Completer
+from django_jobs.worker.event_loop import EventLoop
 from django_jobs.worker.executor import Executors
 from django_jobs.worker.heartbeat import Reporter
 from django_jobs.worker.keeper import Keeper
@@ -35,6 +36,7 @@ from django_jobs.worker.shared_notes import Notes, make_runner
 from django_jobs.worker.signs import Signs
 from django_jobs.worker.statistics import Statistics
 from django_jobs.worker.ticker import Ticker
+from django_jobs.worker.timeouts import Timeouts
 
 logger = logging.getLogger("django_jobs.worker")
 
@@ -52,7 +54,9 @@ class _PoolParts:
 
     def __init__(self, worker: Worker, pool: Pool, elsewhere: frozenset[str]) -> None:
         self.buffer = Buffer()
-        self.executors = Executors(self.buffer, worker.runner, worker.completer.put, pool.size)
+        self.executors = Executors(
+            self.buffer, worker.runner, worker.completer.put, pool.size, worker.completer.is_crowded
+        )
         allowance = worker.retirement.allowance
         self.producer = Producer(
             pool, self.buffer, self.executors, worker, worker.open_store, elsewhere, allowance
@@ -71,7 +75,9 @@ class Worker:
     def __init__(self, options: WorkerOptions | None = None, notes: Notes | None = None) -> None:
         self.options = options or WorkerOptions()
         self.statistics = Statistics()
-        self.signs = Signs()
+        self.signs = Signs(self.options.using)
+        self.timeouts = Timeouts(conf.get("TIMEOUT_GRACE"))
+        self.event_loop = EventLoop()
         self.paused: frozenset[str] = frozenset()
         self.quiet = False
         self._informed = False  # of what is paused: by the first heartbeat, before the first claim
@@ -83,7 +89,10 @@ class Worker:
         self.store = self.open_store()
         self.guarantees: Guarantees = self.store.guarantees()
         self.retirement = Retirement(self, self.options.max_jobs, self.options.max_memory)
-        self.runner = make_runner(notes, registry, self.signs, middleware.load(conf.get("MIDDLEWARE")))
+        if notes is not None:  # a supervisor replaces the process at once; alone, it is better than none
+            self.retirement.reasons.append(self._held_by_strays)
+        factories = middleware.load(conf.get("MIDDLEWARE"))
+        self.runner = make_runner(notes, registry, self.signs, factories, self.timeouts, self.event_loop)
         self.completer = Completer(self.open_store, Recorder(self.statistics))
         named = frozenset(name for pool in self.options.pools for name in pool.queues if name != EVERY_QUEUE)
         self.pools = [_PoolParts(self, pool, named) for pool in self.options.pools]
@@ -140,6 +149,20 @@ class Worker:
             return self.options.poll_interval * POLL_STRETCH
         return self.options.poll_interval
 
+    @property
+    def strays(self) -> int:
+        """Attempts that were given up after their timeout and still hold a thread or a task of this process."""
+        return self.timeouts.strays
+
+    def _held_by_strays(self) -> str | None:
+        """Why the process should be replaced, if attempts that were given up hold some of it."""
+        strays = self.strays
+        return (
+            f"attempts that were given up after their timeout still hold {strays} of its threads or tasks"
+            if strays
+            else None
+        )
+
     def counts(self) -> tuple[int, int, int]:
         """Jobs running, completed, and failed attempts, for the heartbeat."""
         running = sum(len(parts.executors.running()) for parts in self.pools)
@@ -151,11 +174,7 @@ class Worker:
         if self.signs.doubtful:
             logger.info("Worker %d has renewed its lease and goes on", self.worker_id)
             self.signs.doubtful = False
-        if not heartbeat.cancelled <= self.signs.cancelled:
-            # Those that have not begun don't: given back, they are cancelled, and have spent no attempt.
-            for parts in self.pools:
-                parts.producer.withdraw(lambda job: job.values[ID] in heartbeat.cancelled)
-        self.signs.cancelled = heartbeat.cancelled
+        self.cancel(heartbeat.cancelled)
         self.paused = heartbeat.paused
         self.quiet = heartbeat.worker.quiet_requested_at is not None
         self._informed = True
@@ -167,6 +186,16 @@ class Worker:
                 self.notes.was_asked()
             self.stop()
         self.retirement.consider()
+
+    def cancel(self, job_ids: frozenset[int]) -> None:
+        """These are the jobs of this worker that are to be cancelled while they run: let them know."""
+        if job_ids != self.signs.cancelled:
+            if not job_ids <= self.signs.cancelled:
+                # Those that have not begun don't: given back, they are cancelled, and have spent no attempt.
+                for parts in self.pools:
+                    parts.producer.withdraw(lambda job: job.values[ID] in job_ids)
+            self.signs.cancelled = job_ids
+            self.signs.tell()
 
     def doubt(self) -> None:
         """The lease is over and could not be renewed: claim nothing, start nothing, tell the jobs."""
@@ -187,6 +216,7 @@ class Worker:
             "Worker %d was taken for lost; its claims are gone. It goes on as %d.", before, self.worker_id
         )
         self.signs.doubtful = False
+        self.signs.tell()
         self.look()
 
     def _register(self, store: Store) -> None:
@@ -232,6 +262,8 @@ class Worker:
         else:
             self.look()
             self.keeper.wake()
+            if any(parts.executors.running() for parts in self.pools):
+                self.reporter.look()
 
     # -- life ------------------------------------------------------------------------------------------------------
 
@@ -357,6 +389,8 @@ class Worker:
         self.reporter.stop()
         self.reporter.join(2)
         self._leave()
+        self.timeouts.close()
+        self.event_loop.close()
 
     def _give_back_unstarted(self, seconds: float) -> None:
         end = time.monotonic() + seconds

@@ -23,6 +23,8 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
     worker, idle, late, stopped = make.worker(), make.worker(), make.worker(lease=-1.0), make.worker()
     make.store.stop_worker(stopped, now=now)
     mixed, completed, whole, released, asked = (make.claimed(worker, count=size) for _ in range(5))
+    noted = make.claimed(worker, count=size)
+    make.store.cancel([noted[0].id], now=now)
     rescued = make.worker()
     make.claimed(rescued, count=3, queue_name="rescued")
     dying = make.worker()
@@ -78,6 +80,10 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
         "finish, whole rows": lambda store: store.finish(
             [Outcome(job.id, job.claims, COMPLETED) for job in whole], now=now, whole_rows=True
         ),
+        "merge_metadata": lambda store: store.merge_metadata(
+            [(job.id, job.claims, '{"a":1}') for job in noted], now=now
+        ),
+        "cancel_requests": lambda store: store.cancel_requests(worker),
         "release": lambda store: store.release(released, now=now),
         "cancel": lambda store: store.cancel([job.id for job in asked], now=now),
         "retry": lambda store: store.retry([job.id for job in dead], now=now),

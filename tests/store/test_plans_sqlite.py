@@ -36,6 +36,8 @@ PLANS = {
     "finish": {KEY},
     "complete": {KEY},
     "finish, whole rows": {KEY},
+    "merge_metadata": {KEY},
+    "cancel_requests": {f"SEARCH django_jobs_job {RUNNING} (worker_id=?)"},
     "release": {KEY},
     "cancel": {KEY},
     "retry": {

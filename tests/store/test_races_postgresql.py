@@ -218,3 +218,24 @@ def test_columns_of_somebody_elses_write_survive_a_finish_that_waited(shared, st
         ["a"],
         {"progress": 5},
     )
+
+
+def test_a_merge_that_waited_for_another_one_keeps_its_keys(shared, store, make, job):
+    """The row is read as it is when it is locked, not as it was when the statement began."""
+    patch = (job.id, job.claims)
+
+    _, (merged,) = meet(
+        lambda: shared.merge_metadata([(*patch, '{"first":1}')]),
+        lambda: store.merge_metadata([(*patch, '{"second":2}')]),
+    )
+
+    assert merged.metadata == make.again(job).metadata == {"first": 1, "second": 2}
+
+
+def test_a_merge_that_waited_for_the_end_is_late(shared, store, make, job):
+    _, merged = meet(
+        finish(shared, job, COMPLETED), lambda: store.merge_metadata([(job.id, job.claims, '{"a":1}')])
+    )
+
+    assert merged == []
+    assert make.again(job).metadata == {}

@@ -1,5 +1,6 @@
 """Fixtures of the worker's tests: parts that end with the test, and job functions that are forgotten with it."""
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -7,6 +8,8 @@ import pytest
 
 from django_jobs import JobDefinition, job, registry
 from django_jobs.store import Store, own_store
+from django_jobs.worker import Pool, Worker, WorkerOptions
+from django_jobs.worker.shared_notes import Notes
 from tests.worker.fakes import TIMEOUT
 
 
@@ -60,3 +63,24 @@ def open_store(transactional_db: None) -> Iterator[Callable[..., Store]]:
 def store(open_store: Callable[..., Store]) -> Store:
     """A real store, for the test's own use."""
     return open_store()
+
+
+@pytest.fixture
+def live(transactional_db: None) -> Iterator[Callable[..., Worker]]:
+    """Start a whole worker, in threads of this process; it has stopped when the test ends."""
+    running: list[tuple[Worker, threading.Thread]] = []
+
+    def start(size: int = 2, notes: Notes | None = None, **options: Any) -> Worker:
+        options = {"shutdown_timeout": 0.2, "heartbeat_interval": 60.0, "lease": 300.0, **options}
+        worker = Worker(WorkerOptions(using="default", pools=[Pool(("*",), size)], **options), notes)
+        thread = threading.Thread(target=worker.run, name="the worker", daemon=True)
+        running.append((worker, thread))
+        thread.start()
+        return worker
+
+    yield start
+    for worker, _ in running:
+        worker.stop_now()
+    for _, thread in running:
+        thread.join(TIMEOUT)
+        assert not thread.is_alive(), "the worker did not stop"

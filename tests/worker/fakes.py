@@ -19,7 +19,7 @@ from django_jobs.store.rows import (
     JobRow,
     Outcome,
 )
-from django_jobs.worker.attempt import Attempted
+from django_jobs.worker.attempted import Attempted
 
 TIMEOUT = 30.0
 NOW = dt.datetime(2031, 5, 6, 7, 8, 9, tzinfo=dt.UTC)

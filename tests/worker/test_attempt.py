@@ -18,7 +18,7 @@ from django.utils.functional import SimpleLazyObject
 
 from django_jobs import Cancel, Fail, JobContext, Retry, Snooze, current_job, registry
 from django_jobs.serialization import Undecodable
-from django_jobs.worker import attempt
+from django_jobs.worker import attempt, outcomes
 from django_jobs.worker.attempt import Runner, broken
 from django_jobs.worker.signs import Signs
 from tests.worker.fakes import NOW, WORKER, row
@@ -246,14 +246,14 @@ def test_an_error_is_added_to_those_before(run):
 
 
 def test_an_error_that_can_not_be_recorded_in_full_is_recorded_in_short(run, monkeypatch, caplog):
-    whole = attempt.with_error
+    whole = outcomes.with_error
 
     def failing(job, name, message, trace="", now=None):
         if message:
             raise ValueError("nobody knows why")
         return whole(job, name, message, trace, now)
 
-    monkeypatch.setattr(attempt, "with_error", failing)
+    monkeypatch.setattr(outcomes, "with_error", failing)
     ended = run(raising(ValueError("no")))
 
     assert (kind(ended), errors(ended)[-1]["class"]) == ("retry", "ValueError")
@@ -843,7 +843,7 @@ def test_even_where_nothing_can_be_recorded_the_claim_ends(monkeypatch):
     def failing(*args, **kwargs):
         raise SystemExit("no")
 
-    monkeypatch.setattr(attempt, "with_error", failing)
+    monkeypatch.setattr(outcomes, "with_error", failing)
     ended = broken(row(3), ValueError("ours"))
 
     assert (ended.outcome.id, ended.outcome.kind, ended.outcome.errors) == (3, "retry", None)

@@ -126,7 +126,7 @@ def test_no_exception_of_a_job_ends_its_thread(executors, define, is_async):
 @pytest.mark.parametrize("error", [ValueError("ours"), SystemExit(3)], ids=repr)
 def test_a_fault_of_the_worker_s_own_is_an_outcome_too(executors, define, caplog, error):
     class Failing:
-        def run(self, job):
+        def run(self, job, give_up):
             raise error
 
     pool = executors(1, runner=Failing())

@@ -1,5 +1,6 @@
 """What a child notes outlives it, and tells what had started and what had completed."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -8,6 +9,8 @@ import sys
 import pytest
 
 from django_jobs import registry
+from django_jobs.worker.attempt import FOR_THE_LOOP
+from django_jobs.worker.event_loop import EventLoop
 from django_jobs.worker.shared_notes import VARIABLE, NotedRunner, Notes
 from django_jobs.worker.signs import Signs
 from tests.worker.fakes import row, rows
@@ -171,3 +174,27 @@ class TestRunner:
         for definition in (define(lambda: None), define(leave)):
             self.run(child, definition)
         assert len(child._free) == free
+
+    def test_an_async_job_is_noted_when_it_starts_on_the_loop(self, notes, child, define):
+        seen = []
+
+        async def work():
+            seen.append(notes.started())
+
+        free = len(child._free)
+        job = row(name=define(work).name)
+        runner = NotedRunner(child, registry, Signs(), loop=EventLoop())
+
+        assert runner.run(job, lambda record: None) == FOR_THE_LOOP
+        assert notes.started() == {}
+        asyncio.run(runner.arun(job))
+        assert seen == [{(1, 1): False}]
+        assert notes.started() == {(1, 1): True}
+        assert len(child._free) == free
+
+    def test_a_job_with_metadata_to_be_stored_is_not_noted_as_completed(self, notes, child, define):
+        def work(context):
+            context.merge_metadata({"a": 1}, later=True)
+
+        self.run(child, define(work, takes_context=True))
+        assert notes.started() == {(1, 1): False}

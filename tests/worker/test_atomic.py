@@ -1,0 +1,354 @@
+"""Exactly-once effects: what a job writes, and its completion, in one transaction."""
+
+import logging
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.db import IntegrityError, connection, transaction
+from django.db.transaction import TransactionManagementError
+
+from django_jobs import ClaimLost, InvalidJob, Snooze, current_job, job, registry
+from django_jobs.models import Job
+from django_jobs.worker import atomic
+from tests.waiting import eventually
+from tests.worker.fakes import TIMEOUT, Gate
+from tests.workload.models import Effect
+
+pytestmark = pytest.mark.usefixtures("transactional_db")
+
+
+def leave_effect():
+    context = current_job()
+    Effect.objects.create(job_id=context.job.id, claims=context.job.claims, pid=0)
+
+
+def take_away(job_id):
+    """The claim is lost, as after a rescue: somebody else may run the job."""
+    Job.objects.filter(pk=job_id).update(state="available", attempt=0, worker=None)
+    Job.objects.filter(pk=job_id).update(run_after="2090-01-01T00:00:00Z", state="scheduled")
+
+
+# -- options ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_async_function_can_not_be_atomic():
+    async def work():
+        pass
+
+    class Work:
+        __module__, __name__ = "tests", "work"
+
+        async def __call__(self):
+            pass
+
+    for function in (work, Work()):
+        with pytest.raises(
+            InvalidJob, match=r"tests\.refused is an async def function, .* atomic=True can't be kept"
+        ):
+            job(name="tests.refused", atomic=True)(function)
+    assert "tests.refused" not in registry
+
+
+@pytest.mark.parametrize("given", [1, "yes", None])
+def test_it_is_true_or_false(given):
+    with pytest.raises(InvalidJob, match=r"atomic of tests\.refused is .*; it must be True or False"):
+        job(name="tests.refused", atomic=given)(lambda: None)
+
+
+# -- @job(atomic=True) ------------------------------------------------------------------------------------------------
+
+
+def test_effect_and_completion_are_committed_together(live, define, caplog):
+    caplog.set_level(logging.INFO)
+    seen = []
+
+    def work():
+        leave_effect()
+        seen.append((connection.in_atomic_block, Job.objects.get(pk=current_job().job.id).state))
+        return {"n": 1}
+
+    done = define(work, atomic=True).enqueue()
+    worker = live(size=1)
+
+    assert (done.wait(TIMEOUT).state, done.result) == ("completed", {"n": 1})
+    assert seen == [(True, "running")]
+    assert Effect.objects.count() == 1
+    eventually(lambda: worker.statistics.completed == 1)
+    assert worker.statistics.dropped == 0
+    eventually(lambda: "attempt 1 of 5 completed" in caplog.text)
+
+
+@pytest.mark.parametrize(
+    "how", ["raises", "snoozes", "returns a snooze", "result can't be stored", "commit fails"]
+)
+def test_whatever_is_no_completion_leaves_no_effect(live, define, how):
+    def work():
+        leave_effect()
+        if how == "raises":
+            raise ValueError("no")
+        if how == "snoozes":
+            raise Snooze(3600)
+        if how == "returns a snooze":
+            return Snooze(3600)
+        if how == "commit fails":
+            transaction.set_rollback(True)
+        return object() if "stored" in how else None
+
+    job = define(work, atomic=True, backoff=3600).enqueue()
+    live(size=1)
+
+    eventually(lambda: job.refresh().state == "scheduled")
+    assert Effect.objects.count() == 0
+    assert job.attempt == (0 if "snooze" in how else 1)
+    if "stored" in how:
+        assert job.error_class == "django_jobs.ResultNotStorable"
+
+
+def test_who_has_lost_its_claim_commits_nothing(live, define, caplog, monkeypatch):
+    call = atomic.call
+    # Between the claim and the transaction: on SQLite nobody can write while the transaction is open.
+    monkeypatch.setattr(
+        atomic, "call", lambda context, function: take_away(context.job.id) or call(context, function)
+    )
+
+    def work():
+        leave_effect()
+        return "late"
+
+    job = define(work, atomic=True).enqueue()
+    worker = live(size=1)
+
+    eventually(lambda: worker.statistics.dropped == 1)
+    assert Effect.objects.count() == 0
+    assert (job.refresh().state, job.result) == ("scheduled", None)
+    assert "is dropped, since the claim was lost" in caplog.text
+
+
+@pytest.mark.postgresql
+def test_who_loses_its_claim_while_it_runs_commits_nothing(live, define):
+    gate = Gate()
+
+    def work():
+        leave_effect()
+        gate()
+
+    job = define(work, atomic=True).enqueue()
+    worker = live(size=1)
+    gate.wait()
+    take_away(job.id)
+    gate.open()
+
+    eventually(lambda: worker.statistics.dropped == 1)
+    assert (job.refresh().state, Effect.objects.count()) == ("scheduled", 0)
+
+
+@pytest.mark.parametrize("why", ["cancelled", "late"])
+def test_one_that_returns_because_it_was_told_to_end_leaves_no_effect(live, define, why):
+    def work():
+        context = current_job()
+        leave_effect()
+        if why == "cancelled":
+            worker.signs.cancelled = frozenset({context.job.id})
+        eventually(context.should_stop)
+
+    worker = live(size=1)
+    options = {"timeout": 0.05} if why == "late" else {}
+    job = define(work, atomic=True, max_attempts=1, **options).enqueue()
+
+    job.wait(TIMEOUT)
+    assert (job.state, job.error_class) == {
+        "cancelled": ("cancelled", "django_jobs.exceptions.Cancel"),
+        "late": ("failed", "django_jobs.TimedOut"),
+    }[why]
+    assert Effect.objects.count() == 0
+
+
+def test_a_middleware_is_in_the_transaction_too_and_its_result_is_stored(live, define, settings):
+    settings.DJANGO_JOBS = {"MIDDLEWARE": ["tests.worker.test_async.adding"]}
+    job = define(lambda: 1, atomic=True).enqueue()
+    live(size=1)
+
+    assert job.wait(TIMEOUT).result == 2
+
+
+def test_metadata_left_for_later_is_stored_with_the_completion(live, define):
+    def work():
+        current_job().merge_metadata({"rows": 3}, later=True)
+        current_job().progress(3, 3, "done")
+
+    job = define(work, atomic=True).enqueue()
+    live(size=1)
+
+    assert job.wait(TIMEOUT).metadata == {"rows": 3, "progress": {"done": 3, "total": 3, "note": "done"}}
+
+
+# -- context.complete() -----------------------------------------------------------------------------------------------
+
+
+def test_complete_commits_both_and_what_is_raised_after_that_changes_nothing(live, define, caplog):
+    caplog.set_level(logging.INFO)
+
+    def work():
+        with transaction.atomic():
+            leave_effect()
+            current_job().complete("mine")
+        raise ValueError("after the completion")
+
+    job = define(work, max_attempts=1).enqueue()
+    worker = live(size=1)
+
+    assert (job.wait(TIMEOUT).state, job.result, job.errors) == ("completed", "mine", [])
+    eventually(lambda: worker.statistics.completed == 1)
+    assert (worker.statistics.failed, worker.statistics.dropped) == (0, 0)
+    eventually(lambda: "attempt 1 of 1 completed" in caplog.text)
+    assert "after it had completed itself it raised ValueError: after the completion" in caplog.text
+
+
+def test_a_completion_that_is_rolled_back_is_none(live, define):
+    def work():
+        with pytest.raises(ZeroDivisionError), transaction.atomic():
+            leave_effect()
+            current_job().complete("rolled back")
+            raise ZeroDivisionError
+        return "in the end"
+
+    job = define(work).enqueue()
+    live(size=1)
+
+    assert (job.wait(TIMEOUT).state, job.result) == ("completed", "in the end")
+    assert Effect.objects.count() == 0
+
+
+def test_a_savepoint_that_is_rolled_back_takes_the_completion_with_it(live, define):
+    def work():
+        with transaction.atomic():
+            with pytest.raises(ZeroDivisionError), transaction.atomic():
+                current_job().complete("rolled back")
+                raise ZeroDivisionError
+            leave_effect()
+            current_job().complete("stays")
+
+    job = define(work).enqueue()
+    live(size=1)
+
+    assert (job.wait(TIMEOUT).state, job.result) == ("completed", "stays")
+    assert Effect.objects.count() == 1
+
+
+def test_complete_in_an_atomic_job_is_its_completion(live, define):
+    def work():
+        leave_effect()
+        current_job().complete("first")
+        return "second"
+
+    job = define(work, atomic=True).enqueue()
+    live(size=1)
+
+    assert (job.wait(TIMEOUT).state, job.result) == ("completed", "first")
+
+
+def said_by(live, define, function):
+    """What the function said of itself before it ended."""
+    said = []
+
+    def work():
+        try:
+            function()
+        except Exception as error:
+            said.append(error)
+            raise
+
+    definition = define(work, backoff=3600)
+    job = definition.enqueue()
+    worker = live(size=1)
+    eventually(lambda: worker.statistics.attempts + worker.statistics.dropped == 1)
+    return said, job.refresh(), worker
+
+
+def test_complete_outside_of_a_transaction_is_refused(live, define):
+    (error,), job, _ = said_by(live, define, lambda: current_job().complete())
+
+    assert isinstance(error, TransactionManagementError)
+    assert "Call it inside transaction.atomic(using='default')" in str(error)
+    assert job.state == "scheduled"
+
+
+def test_complete_twice_is_refused_and_the_transaction_rolled_back(live, define):
+    def twice():
+        with transaction.atomic():
+            leave_effect()
+            current_job().complete()
+            current_job().complete()
+
+    (error,), job, _ = said_by(live, define, twice)
+
+    assert "has completed itself already" in str(error)
+    assert (job.state, Effect.objects.count()) == ("scheduled", 0)
+
+
+def test_a_lost_claim_is_told_and_should_stop_says_so_from_then_on(live, define):
+    stops = []
+
+    def work():
+        context = current_job()
+        take_away(context.job.id)
+        try:
+            with transaction.atomic():
+                leave_effect()
+                context.complete()
+        finally:
+            stops.append(current_job().should_stop())
+
+    (error,), job, worker = said_by(live, define, work)
+
+    assert isinstance(error, ClaimLost)
+    assert "is no longer this worker's" in str(error)
+    assert stops == [True]
+    assert (job.state, Effect.objects.count(), worker.statistics.dropped) == ("scheduled", 0, 1)
+
+
+def test_a_failed_commit_is_the_job_s_failure(live, define):
+    def work():
+        with transaction.atomic():
+            leave_effect()
+            current_job().complete()
+            raise IntegrityError("deferred")
+
+    (error,), job, _ = said_by(live, define, work)
+
+    assert isinstance(error, IntegrityError)
+    assert (job.state, job.error_class, Effect.objects.count()) == (
+        "scheduled",
+        "django.db.utils.IntegrityError",
+        0,
+    )
+
+
+def test_an_async_job_completes_itself_in_its_synchronous_part(live, define):
+    async def work():
+        def save():
+            with transaction.atomic():
+                leave_effect()
+                current_job().complete("both")
+
+        await sync_to_async(save)()
+
+    job = define(work).enqueue()
+    worker = live(size=1)
+
+    assert (job.wait(TIMEOUT).state, job.result, Effect.objects.count()) == ("completed", "both", 1)
+    eventually(lambda: worker.statistics.completed == 1)
+
+
+def test_a_job_that_is_deleted_after_it_completed_itself_counts_as_completed(live, define):
+    def work():
+        with transaction.atomic():
+            leave_effect()
+            current_job().complete()
+        Job.objects.all().delete()
+
+    define(work).enqueue()
+    worker = live(size=1)
+
+    eventually(lambda: worker.statistics.completed == 1)
+    assert worker.statistics.dropped == 0
