@@ -46,6 +46,9 @@ class Told:
     def heard(self, heartbeat):
         self.words.append("heard")
 
+    def cancel(self, job_ids):
+        self.words.append("cancel")
+
     def doubt(self):
         self.words.append("doubt")
 
@@ -78,6 +81,9 @@ class Database:
         if answer is None:
             return None
         return Heartbeat(WorkerRow(worker_id, *[None] * 9), now, frozenset(), frozenset())
+
+    def cancel_requests(self, worker_id):
+        return frozenset()
 
     def close(self):
         self.closed += 1
