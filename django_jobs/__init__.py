@@ -9,10 +9,12 @@ from django_jobs.exceptions import (
     Fail,
     InvalidArguments,
     InvalidJob,
+    InvalidSchedule,
     Retry,
     Snooze,
     TimedOut,
 )
+from django_jobs.schedules import periodic
 
 __version__ = "0.1.0"
 
@@ -22,6 +24,7 @@ __all__ = [
     "Fail",
     "InvalidArguments",
     "InvalidJob",
+    "InvalidSchedule",
     "JobContext",
     "JobDefinition",
     "Retry",
@@ -31,5 +34,6 @@ __all__ = [
     "current_job",
     "enqueue_many",
     "job",
+    "periodic",
     "registry",
 ]

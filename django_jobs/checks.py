@@ -12,7 +12,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 from django.utils.module_loading import import_string
 
-from django_jobs import conf
+from django_jobs import conf, schedules
 from django_jobs.databases import jobs_database
 from django_jobs.serialization import shown
 
@@ -71,6 +71,19 @@ def _check_middleware(paths: Iterable[str]) -> Iterable[CheckMessage]:
                 hint="Give the dotted path of a function or class that takes the next step and returns a wrapper.",
                 id="django_jobs.E005",
             )
+
+
+@register("django_jobs")
+def check_schedules(**_: Any) -> list[CheckMessage]:
+    """Check the schedules of ``DJANGO_JOBS["SCHEDULES"]``; those of the code were checked when it was imported."""
+    try:
+        problems = dict(schedules.problems())
+    except ImproperlyConfigured:
+        return []  # check_settings says so
+    return [
+        Error(f"Schedule {shown(key)}: {problem.message}", hint=problem.hint, id=problem.code)
+        for key, problem in problems.items()
+    ]
 
 
 @register("django_jobs")

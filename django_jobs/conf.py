@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings as django_settings
 from django.core.exceptions import ImproperlyConfigured
@@ -46,25 +46,50 @@ def _whole(lowest: int, highest: int) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= highest
 
 
+_pool_size = _whole(1, 10_000)
+
+
 def _queues(value: Any) -> bool:
     if not isinstance(value, Mapping):
         return False
     return all(
-        isinstance(name, str) and 0 < len(name) <= limits.QUEUE_LENGTH and _whole(1, 10_000)(size)
-        for name, size in value.items()
+        isinstance(name, str) and 0 < len(name) <= limits.QUEUE_LENGTH and (_pool_size(pool) or _pool(pool))
+        for name, pool in value.items()
+    )
+
+
+def _pool(value: Any) -> bool:
+    return (
+        isinstance(value, Mapping)
+        and set(value) <= {"size", "ahead"}
+        and ("size" not in value or _pool_size(value["size"]))
+        and isinstance(value.get("ahead", True), bool)
     )
 
 
 def _retention(value: Any) -> bool:
+    if not isinstance(value, Mapping):
+        return False
+    queues = value.get("queues", {})
     return (
-        isinstance(value, Mapping)
-        and set(value) <= {"completed", "failed", "cancelled"}
+        _ages({state: age for state, age in value.items() if state != "queues"})
+        and isinstance(queues, Mapping)
         and all(
-            age is None
-            or _not_negative(age)
-            or (isinstance(age, dt.timedelta) and _not_negative(age.total_seconds()))
-            for age in value.values()
+            isinstance(name, str)
+            and 0 < len(name) <= limits.QUEUE_LENGTH
+            and isinstance(ages, Mapping)
+            and _ages(ages)
+            for name, ages in queues.items()
         )
+    )
+
+
+def _ages(value: Mapping[Any, Any]) -> bool:
+    return set(value) <= {"completed", "failed", "cancelled"} and all(
+        age is None
+        or _not_negative(age)
+        or (isinstance(age, dt.timedelta) and _not_negative(age.total_seconds()))
+        for age in value.values()
     )
 
 
@@ -85,9 +110,10 @@ SETTINGS: dict[str, Setting] = {
         Setting(
             "QUEUES",
             {},
-            "a dict from queue name (or '*' for all others) to pool size",
+            "a dict from queue name (or '*' for all others) to pool size, or to a dict of 'size' and 'ahead'",
             _queues,
-            "The pools of runjobs when --queues is not given. Empty: one pool for all queues.",
+            "The pools of runjobs when --queues is not given. Empty: one pool for all queues. 'ahead': False where no "
+            "job may be claimed before an executor is free for it.",
         ),
         Setting(
             "CONCURRENCY",
@@ -190,9 +216,17 @@ SETTINGS: dict[str, Setting] = {
         Setting(
             "RETENTION",
             {"completed": 7 * 86_400, "failed": 30 * 86_400, "cancelled": 7 * 86_400},
-            "a dict from 'completed', 'failed' or 'cancelled' to seconds, a timedelta, or None to keep for ever",
+            "a dict from 'completed', 'failed' or 'cancelled' to seconds, a timedelta, or None to keep for ever, and "
+            "from 'queues' to a dict from queue name to such a dict",
             _retention,
-            "How long finished jobs are kept.",
+            "How long finished jobs are kept; of a queue of its own mind, by what 'queues' says. 0: deleted at once.",
+        ),
+        Setting(
+            "SCHEDULES",
+            {},
+            "a dict from key to {'job': 'app.jobs.function', 'cron': '*/5 * * * *'}",
+            lambda value: isinstance(value, Mapping),
+            "What runs periodically, beside what @periodic declares: takes what that does.",
         ),
         Setting(
             "MIDDLEWARE",
@@ -227,9 +261,41 @@ def get(name: str) -> Any:
     return value
 
 
-def retention() -> dict[str, float | None]:
+Ages = dict[str, float | None]
+
+
+def retention() -> Ages:
     """Seconds that finished jobs are kept, by state; None keeps them for ever."""
-    chosen = {**SETTINGS["RETENTION"].default, **get("RETENTION")}
+    return _in_seconds({**SETTINGS["RETENTION"].default, **get("RETENTION")})
+
+
+def queue_retention() -> dict[str, Ages]:
+    """The rules of the queues that have some of their own, each as :func:`retention`; a state that a queue says nothing
+    of is kept as in all others, and is not in it."""
+    return {name: _in_seconds(ages) for name, ages in get("RETENTION").get("queues", {}).items()}
+
+
+def _in_seconds(ages: Mapping[str, Any]) -> Ages:
     return {
-        state: age.total_seconds() if isinstance(age, dt.timedelta) else age for state, age in chosen.items()
+        state: age.total_seconds() if isinstance(age, dt.timedelta) else age
+        for state, age in ages.items()
+        if state != "queues"
+    }
+
+
+class PoolSettings(NamedTuple):
+    """A pool of the setting ``QUEUES``: how many jobs run at once, and whether it may claim ahead."""
+
+    size: int
+    ahead: bool
+
+
+def pools() -> dict[str, PoolSettings]:
+    """The setting ``QUEUES``, by queue name."""
+    size = get("CONCURRENCY")
+    return {
+        name: PoolSettings(pool.get("size", size), pool.get("ahead", True))
+        if isinstance(pool, Mapping)
+        else PoolSettings(pool, True)
+        for name, pool in get("QUEUES").items()
     }

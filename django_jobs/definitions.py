@@ -12,23 +12,28 @@ import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, Concatenate, Generic, Literal, NamedTuple, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, NamedTuple, ParamSpec, TypeVar, overload
 
 from asgiref.sync import async_to_sync, iscoroutinefunction, markcoroutinefunction, sync_to_async
 
-from django_jobs import enqueueing, options as checked
+from django_jobs import enqueueing, options as checked, uniqueness
 from django_jobs.arguments import Arguments
 from django_jobs.backoff import as_policy
 from django_jobs.context import JobContext
 from django_jobs.exceptions import InvalidJob
+from django_jobs.schedules import schedules
 from django_jobs.serialization import shown
 from django_jobs.store.rows import JobRow
+
+if TYPE_CHECKING:
+    from django.db.models import Model
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
 Delay = float | dt.timedelta
+UniqueOption = bool | str | Callable[..., str | None]
 BackoffOption = Delay | Sequence[Delay] | Callable[[int, BaseException | None, Any], Delay] | None
 
 
@@ -41,6 +46,12 @@ class Options:
     max_attempts: int | None = None
     run_after: dt.datetime | dt.timedelta | None = None
     using: str | None = None
+    unique: UniqueOption | None = None
+    unique_key: str | None = None
+    unique_for: dt.timedelta | None = None
+    on_duplicate: Literal["return", "replace"] = "return"
+    pending: bool = False
+    tags: Sequence[str | Model] = ()
     timeout: float | dt.timedelta | None = None
 
 
@@ -97,6 +108,12 @@ class JobDefinition(Generic[P, R]):
         max_attempts: int | None = None,
         run_after: dt.datetime | dt.timedelta | None = None,
         using: str | None = None,
+        unique: UniqueOption | None = None,
+        unique_key: str | None = None,
+        unique_for: dt.timedelta | None = None,
+        on_duplicate: Literal["return", "replace"] | None = None,
+        pending: bool | None = None,
+        tags: Sequence[str | Model] | None = None,
         timeout: float | dt.timedelta | None = None,
         **unknown: Any,
     ) -> JobDefinition[P, R]:
@@ -107,6 +124,12 @@ class JobDefinition(Generic[P, R]):
         :param max_attempts: how often it is attempted at most, 1 or more.
         :param run_after: an aware datetime, or a timedelta from now, before which it does not run.
         :param using: the alias of the database that holds the job.
+        :param unique: as of ``@job``; False for jobs that need not be unique.
+        :param unique_key: the key itself. Jobs of other functions with the same key count too.
+        :param unique_for: as of ``@job``, for ``unique_key`` too.
+        :param on_duplicate: as of ``@job``.
+        :param pending: wait until an operator releases it (``operations.release``), whatever the time is.
+        :param tags: 20 at most, strings or model instances, to find the jobs of something by.
         :param timeout: how long an attempt may take: seconds, or a timedelta.
         :raises InvalidJob: for a value that is not allowed; the message names it.
         """
@@ -118,12 +141,19 @@ class JobDefinition(Generic[P, R]):
             "max_attempts": max_attempts,
             "run_after": run_after,
             "using": using,
+            "unique": unique,
+            "unique_key": unique_key,
+            "unique_for": unique_for,
+            "on_duplicate": on_duplicate,
+            "pending": pending,
+            "tags": tags,
             "timeout": timeout,
         }
         changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other.options = checked.check(replace(self.options, **changes), self.name)
+        uniqueness.check(other)
         return other
 
     # Positional-only, because the function may have a parameter of its own that is called self.
@@ -286,6 +316,9 @@ def job(
     name: str | None = ...,
     aliases: Iterable[str] = ...,
     using: str | None = ...,
+    unique: UniqueOption | None = ...,
+    unique_for: dt.timedelta | None = ...,
+    on_duplicate: Literal["return", "replace"] = ...,
     timeout: Delay | None = ...,
     atomic: bool = ...,
 ) -> Callable[[Callable[Concatenate[JobContext, P], R]], JobDefinition[P, R]]: ...
@@ -301,6 +334,9 @@ def job(
     name: str | None = ...,
     aliases: Iterable[str] = ...,
     using: str | None = ...,
+    unique: UniqueOption | None = ...,
+    unique_for: dt.timedelta | None = ...,
+    on_duplicate: Literal["return", "replace"] = ...,
     timeout: Delay | None = ...,
     atomic: bool = ...,
 ) -> Callable[[Callable[P, R]], JobDefinition[P, R]]: ...
@@ -317,6 +353,9 @@ def job(
     name: str | None = None,
     aliases: Iterable[str] = (),
     using: str | None = None,
+    unique: UniqueOption | None = None,
+    unique_for: dt.timedelta | None = None,
+    on_duplicate: Literal["return", "replace"] = "return",
     timeout: Delay | None = None,
     atomic: bool = False,
     **unknown: Any,
@@ -336,6 +375,15 @@ def job(
         used, should stay, or become one of the ``aliases``.
     :param aliases: old names, whose rows this function still serves.
     :param using: the alias of the database that holds the jobs.
+    :param unique: at most one job that has not ended: an enqueue while there is one returns that one, and
+        ``job.is_duplicate`` says so. True: for each set of arguments. A string such as ``"order:{order_id}"``: for each
+        key that the arguments make of it; other functions with the same key count too. A callable: for each key that it
+        returns for the arguments; None is no key. A failed or cancelled job never stands in the way.
+    :param unique_for: at most one job in each period of this length, the completed one counted too. Periods are fixed:
+        multiples of the length since 1970 in UTC (an hour starts at its minute 0, a day at midnight UTC). The job of
+        one period does not stand in the way of the next one's. Without ``unique``: for each set of arguments.
+    :param on_duplicate: ``"return"`` the job that is there as it is, or ``"replace"`` its arguments and its
+        ``run_after``, if it still waits.
     :param timeout: how long an attempt may take: seconds, or a timedelta. An ``async def`` function is cancelled then;
         another one is told by ``context.should_stop()``, and given up when it goes on for
         ``DJANGO_JOBS["TIMEOUT_GRACE"]`` seconds more. ``context.heartbeat()`` starts the time anew.
@@ -359,7 +407,19 @@ def job(
             definition: JobDefinition[Any, Any] = JobDefinition(
                 function,
                 checked.check_name(chosen),
-                checked.check(Options(queue_name, priority, max_attempts, None, using, timeout), chosen),
+                checked.check(
+                    Options(
+                        queue_name,
+                        priority,
+                        max_attempts,
+                        using=using,
+                        unique=unique,
+                        unique_for=unique_for,
+                        on_duplicate=on_duplicate,
+                        timeout=timeout,
+                    ),
+                    chosen,
+                ),
                 backoff=checked.check_backoff(backoff, chosen),
                 give_up_on=checked.check_exceptions(give_up_on, chosen),
                 takes_context=takes_context,
@@ -369,7 +429,9 @@ def job(
         except TypeError as error:
             context = "takes_context=True passes it a context first. " if takes_context else ""
             raise InvalidJob(f"{chosen} can't be a job: {context}{error}.") from None
+        uniqueness.check(definition)
         registry.add(definition)
+        schedules.attach(function, definition)
         return definition
 
     return define if function is None else define(function)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from asgiref.sync import sync_to_async
 from django.db import transaction
 from django.utils import timezone
 
-from django_jobs import conf
+from django_jobs import conf, signals, uniqueness
 from django_jobs.databases import jobs_database
 from django_jobs.exceptions import InvalidArguments, InvalidJob
-from django_jobs.serialization import shown
+from django_jobs.serialization import encode, shown
 from django_jobs.store import django_store
 from django_jobs.store.rows import JobRow, NewJob
 
@@ -22,8 +22,14 @@ if TYPE_CHECKING:
 
 # Jobs inserted by one statement. More would not be faster, and would hold more memory in the server.
 CHUNK = 5000
+# Of jobs with unique keys more: a statement inserts its keys in order, so that two callers with the same ones don't
+# wait for each other in a circle, but of two statements in a transaction the second may have keys before the first's.
+KEYED_CHUNK = 50_000
 # And their arguments: a statement's text is limited on both databases (1 GB), and quoting makes it longer.
 CHUNK_CHARACTERS = 50_000_000
+
+
+More = Callable[[NewJob, Sequence[Any], Mapping[str, Any]], NewJob]
 
 
 class Prepared(NamedTuple):
@@ -40,16 +46,21 @@ def prepare(definition: JobDefinition[Any, Any], args: Sequence[Any], kwargs: Ma
         encoded = definition.arguments.encode(args, kwargs, conf.get("MAX_ARGUMENT_BYTES"))
     except InvalidArguments as error:
         raise InvalidArguments(f"{definition.name}: {error}") from None
-    return Prepared(NewJob(*_options(definition), *encoded, *_more(definition)), definition.options.using)
+    new = NewJob(*_options(definition), *encoded)
+    more = _more(definition)
+    return Prepared(new if more is None else more(new, args, kwargs), definition.options.using)
 
 
 def enqueue(definition: JobDefinition[Any, Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> JobRow:
     """Insert one job."""
     new, using = prepare(definition, args, kwargs)
-    row = django_store(jobs_database(using)).insert(new)
+    alias = jobs_database(using)
+    job = django_store(alias).insert(new)
+    if signals.job_enqueued.receivers:
+        signals.send_enqueued([job], alias)
     if using is not None:
-        row.using = using
-    return row
+        job.using = using
+    return job
 
 
 def enqueue_many(prepared: Iterable[Prepared]) -> list[JobRow]:
@@ -90,9 +101,10 @@ def enqueue_calls(
     definition: JobDefinition[Any, Any], calls: Iterable[Sequence[Any] | Mapping[str, Any]]
 ) -> list[JobRow]:
     """Insert many calls of one function."""
-    options, more = _options(definition), _more(definition)
+    options = _options(definition)
     most_bytes = conf.get("MAX_ARGUMENT_BYTES")
     arguments = definition.arguments
+    more = _more(definition)
     new = []
     for position, call in enumerate(calls):
         args: Sequence[Any] = ()
@@ -111,42 +123,62 @@ def enqueue_calls(
             encoded = arguments.encode(args, kwargs, most_bytes)
         except InvalidArguments as error:
             raise InvalidArguments(f"{definition.name}.enqueue_many(): call {position}: {error}") from None
-        new.append(NewJob(*options, *encoded, *more))
+        one = NewJob(*options, *encoded)
+        new.append(one if more is None else more(one, args, kwargs))
     using = definition.options.using
-    rows = _insert(new, jobs_database(using)) if new else []
+    jobs = _insert(new, jobs_database(using)) if new else []
     if using is not None:
-        for row in rows:
-            row.using = using
-    return rows
+        for job in jobs:
+            job.using = using
+    return jobs
 
 
 def _insert(new: list[NewJob], alias: str) -> list[JobRow]:
     store = django_store(alias)
     chunks = list(_chunks(new))
     if len(chunks) == 1:
-        return store.insert_many(new)
-    with transaction.atomic(using=alias):
-        return [job for chunk in chunks for job in store.insert_many(chunk)]
+        jobs = store.insert_many(new)
+    else:
+        with transaction.atomic(using=alias):
+            jobs = [job for chunk in chunks for job in store.insert_many(chunk)]
+    if signals.job_enqueued.receivers:
+        signals.send_enqueued(jobs, alias)
+    return jobs
 
 
 def _chunks(new: list[NewJob]) -> Iterator[list[NewJob]]:
     sizes = [len(job.args) + len(job.kwargs) for job in new]
-    if len(new) <= CHUNK and sum(sizes) <= CHUNK_CHARACTERS:
+    most = CHUNK if all(job.unique_key is None for job in new) else KEYED_CHUNK
+    if len(new) <= most and sum(sizes) <= CHUNK_CHARACTERS:
         yield new
         return
     first = size = 0
     for index, more in enumerate(sizes):
-        if index > first and (index - first == CHUNK or size + more > CHUNK_CHARACTERS):
+        if index > first and (index - first == most or size + more > CHUNK_CHARACTERS):
             yield new[first:index]
             first, size = index, 0
         size += more
     yield new[first:]
 
 
-def _more(definition: JobDefinition[Any, Any]) -> tuple[Any, ...]:
-    """The fields of a NewJob that come after its arguments; none for a usual job."""
-    timeout = definition.options.timeout
-    return () if timeout is None else (False, timeout)
+def _more(definition: JobDefinition[Any, Any]) -> More | None:
+    """What adds to a NewJob what few jobs have; None for a definition of which no job has any of it."""
+    options = definition.options
+    key_of = uniqueness.key_function(definition)
+    tags = encode(list(options.tags)) if options.tags else None
+    usual: dict[str, Any] = {"pending": options.pending, "tags": tags, "timeout": options.timeout}
+    if key_of is None and not any(usual.values()):
+        return None
+    seconds = None if options.unique_for is None else int(options.unique_for.total_seconds())
+    replace = options.on_duplicate == "replace"
+
+    def more(new: NewJob, args: Sequence[Any], kwargs: Mapping[str, Any]) -> NewJob:
+        key = key_of(args, kwargs) if key_of is not None else None
+        if key is None:
+            return new._replace(**usual)
+        return new._replace(**usual, unique_key=key, unique_for=seconds, replace=replace)
+
+    return more
 
 
 def _options(

@@ -17,6 +17,24 @@ class InvalidArguments(InvalidJob, TypeError):
     """Arguments that don't fit the function, or that JSON, the size limit or a database does not allow."""
 
 
+class InvalidSchedule(ValueError):
+    """A schedule that can't be declared.
+
+    :param message: what is wrong with what.
+    :param hint: what to do.
+    :param code: the id of the system check that tells it of a schedule in the settings.
+    """
+
+    def __init__(self, message: str, hint: str, code: str) -> None:
+        super().__init__(f"{message} {hint}")
+        self.message = message
+        self.hint = hint
+        self.code = code
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.message, self.hint, self.code)
+
+
 class ClaimLost(RuntimeError):
     """The claim of the running job is no longer this worker's: it was rescued, and may run elsewhere."""
 

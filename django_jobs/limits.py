@@ -5,6 +5,10 @@ from __future__ import annotations
 NAME_LENGTH = 200
 QUEUE_LENGTH = 100
 KEY_LENGTH = 255
+# What a key of unique_for may have, for its period is written behind it: "@2031-05-06T07:00:00Z/3600".
+PERIOD_KEY_LENGTH = KEY_LENGTH - 32
+TAG_LENGTH = 255
+MOST_TAGS = 20
 ERROR_CLASS_LENGTH = 200
 HOST_LENGTH = 255
 VERSION_LENGTH = 50
@@ -19,6 +23,12 @@ LONGEST_DELAY = 36_600 * 86_400
 # What one call merges into a job's metadata, as JSON.
 METADATA_BYTES = 100_000
 
+# All errors that a job keeps, as JSON. Over it, the earlier ones lose their tracebacks, and then the newer of them go.
+ERRORS_BYTES = 2_000_000
+
 # A worker decodes arguments with a recursive parser, and each database has a limit of its own for the depth
 # of JSON; this is below all of them, so that what one accepts the other does too.
 JSON_DEPTH = 200
+
+EXPRESSION_LENGTH = 200
+ZONE_LENGTH = 64

@@ -164,10 +164,17 @@ class Schedule(models.Model):
 
     key = models.CharField(_("key"), max_length=limits.KEY_LENGTH, unique=True)
     name = models.CharField(_("job name"), max_length=limits.NAME_LENGTH)
-    expression = models.CharField(_("expression"), max_length=200)
-    timezone = models.CharField(_("time zone"), max_length=64, default="UTC")
+    expression = models.CharField(_("expression"), max_length=limits.EXPRESSION_LENGTH)
+    timezone = models.CharField(_("time zone"), max_length=limits.ZONE_LENGTH, default="UTC")
     missed = models.CharField(_("missed ticks"), max_length=10, default="latest")
+    args = ExactJSONField(_("positional arguments"), default=list)
+    kwargs = ExactJSONField(_("keyword arguments"), default=dict)
+    options = ExactJSONField(_("options"), default=dict)
+    # No tick at or before this moment is owed: when it was declared, changed its times, came back or was resumed.
+    owed_after = TimestampField(_("owed after"))
+    # The newest tick that was run. It only grows, so that no tick is run twice.
     last_tick = TimestampField(_("last tick"), null=True, blank=True)
+    # Null until the keeper has worked it out, and while it does not run.
     next_tick = TimestampField(_("next tick"), null=True, blank=True)
     last_job_id = models.BigIntegerField(_("last job"), null=True, blank=True)
     last_error = models.TextField(_("last error"), default="", blank=True)

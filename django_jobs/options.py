@@ -11,7 +11,7 @@ from asgiref.sync import iscoroutinefunction
 from django.conf import settings
 from django.utils import timezone
 
-from django_jobs import limits
+from django_jobs import limits, tags
 from django_jobs.backoff import as_policy
 from django_jobs.exceptions import InvalidJob
 from django_jobs.serialization import find_problem, shown
@@ -48,6 +48,9 @@ def check(options: Options, name: str) -> Options:
             f"using={shown(using)} of {name} is no database; DATABASES has "
             f"{', '.join(sorted(settings.DATABASES))}."
         )
+    check_unique(options, name)
+    if not isinstance(options.pending, bool):
+        raise InvalidJob(f"pending of {name} is {shown(options.pending)}; it must be True or False.")
     timeout = None if options.timeout is None else check_timeout(options.timeout, name)
     return replace(
         options,
@@ -55,6 +58,8 @@ def check(options: Options, name: str) -> Options:
         priority=_plain_whole(options.priority),
         max_attempts=None if options.max_attempts is None else _plain_whole(options.max_attempts),
         using=None if using is None else plain_text(using),
+        unique_key=None if options.unique_key is None else plain_text(options.unique_key),
+        tags=tags.check(options.tags, name) if options.tags else (),
         timeout=timeout,
     )
 
@@ -116,6 +121,39 @@ def check_run_after(run_after: Any, name: str) -> None:
         run_after = timezone.make_aware(run_after, timezone.get_default_timezone())
     if not EARLIEST <= run_after <= LATEST:
         raise InvalidJob(f"run_after={run_after!r} of {name} must lie between the years 1970 and 9000.")
+
+
+def check_unique(options: Options, name: str) -> None:
+    """Raise InvalidJob unless these can make a unique key."""
+    unique: Any = options.unique
+    if isinstance(unique, str):
+        _check_text(unique, "unique", limits.KEY_LENGTH, name)
+    elif not (unique is None or isinstance(unique, bool)) and (
+        not callable(unique) or iscoroutinefunction(unique)
+    ):
+        raise InvalidJob(
+            f"unique of {name} is {shown(unique)}; it must be True, a key such as 'order:{{order_id}}', or a function "
+            f"(not async) that returns the key."
+        )
+    if options.unique_for is not None:
+        check_unique_for(options.unique_for, name)
+    if options.unique_key is not None:
+        length = limits.KEY_LENGTH if options.unique_for is None else limits.PERIOD_KEY_LENGTH
+        _check_text(options.unique_key, "unique_key", length, name)
+    if options.on_duplicate not in ("return", "replace"):
+        raise InvalidJob(
+            f"on_duplicate of {name} is {shown(options.on_duplicate)}; it must be 'return' or 'replace'."
+        )
+
+
+def check_unique_for(unique_for: Any, name: str) -> None:
+    """Raise InvalidJob unless this is a length of time that periods can have."""
+    if not isinstance(unique_for, dt.timedelta):
+        raise InvalidJob(f"unique_for of {name} is {shown(unique_for)}; it must be a timedelta.")
+    if unique_for % dt.timedelta(seconds=1) or not dt.timedelta() < unique_for <= LONGEST_DELAY:
+        raise InvalidJob(
+            f"unique_for={unique_for!r} of {name} must be whole seconds, at least one, and at most a hundred years."
+        )
 
 
 def check_timeout(timeout: Any, name: str) -> float:

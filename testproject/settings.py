@@ -84,7 +84,7 @@ STATIC_URL = "static/"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)-7s %(name)s: %(message)s"}},
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)-7s [%(process)d] %(name)s: %(message)s"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "loggers": {
         "django_jobs": {"handlers": ["console"], "level": env.str("LOG_LEVEL", default="INFO")},

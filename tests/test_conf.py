@@ -60,12 +60,14 @@ class TestSettings:
         [
             ("DATABASE", "default"),
             ("QUEUES", {"mail": 1, "*": 10_000}),
+            ("QUEUES", {"mail": {"size": 3, "ahead": False}, "slow": {"ahead": True}, "*": {}}),
             ("CONCURRENCY", 1),
             ("MAX_ATTEMPTS", 32_767),
             ("LEASE", 0.5),
             ("SHUTDOWN_TIMEOUT", 0),
             ("NOTIFY", False),
             ("RETENTION", {"completed": None, "failed": 0, "cancelled": dt.timedelta(days=1)}),
+            ("RETENTION", {"failed": 5, "queues": {"mail": {"completed": 0, "failed": None}, "slow": {}}}),
             ("MIDDLEWARE", ("a.b",)),
         ],
     )
@@ -84,6 +86,10 @@ class TestSettings:
             ("QUEUES", {"mail": 0}),
             ("QUEUES", {"mail": True}),
             ("QUEUES", {"": 1}),
+            ("QUEUES", {"mail": {"size": 0}}),
+            ("QUEUES", {"mail": {"size": None}}),
+            ("QUEUES", {"mail": {"ahead": 1}}),
+            ("QUEUES", {"mail": {"behind": True}}),
             ("QUEUES", {5: 1}),
             ("QUEUES", {"q" * 101: 1}),
             ("CONCURRENCY", 0),
@@ -110,6 +116,11 @@ class TestSettings:
             ("STATEMENT_TIMEOUT", 10**400),
             ("RETENTION", []),
             ("RETENTION", {"complete": 5}),
+            ("RETENTION", {"queues": ["mail"]}),
+            ("RETENTION", {"queues": {"mail": 5}}),
+            ("RETENTION", {"queues": {"": {}}}),
+            ("RETENTION", {"queues": {"mail": {"complete": 5}}}),
+            ("RETENTION", {"queues": {"mail": {"queues": {}}}}),
             ("RETENTION", {"completed": -1}),
             ("RETENTION", {"completed": dt.timedelta(seconds=-1)}),
             ("RETENTION", {"completed": dt.timedelta.max}),
@@ -144,3 +155,26 @@ class TestRetention:
         settings.DJANGO_JOBS = {"RETENTION": {"completed": 0}}
 
         assert conf.retention()["completed"] == 0
+
+    def test_a_queue_says_what_differs(self, settings):
+        settings.DJANGO_JOBS = {
+            "RETENTION": {
+                "failed": 5,
+                "queues": {"mail": {"completed": dt.timedelta(hours=1), "failed": None}},
+            }
+        }
+
+        assert conf.retention() == {"completed": 7 * 86_400, "failed": 5, "cancelled": 7 * 86_400}
+        assert conf.queue_retention() == {"mail": {"completed": 3600, "failed": None}}
+
+    def test_no_queue_says_anything(self):
+        assert conf.queue_retention() == {}
+
+
+def test_pools_by_size_or_by_what_differs(settings):
+    settings.DJANGO_JOBS = {
+        "CONCURRENCY": 4,
+        "QUEUES": {"a": 2, "b": {"size": 3, "ahead": False}, "c": {"ahead": False}},
+    }
+
+    assert conf.pools() == {"a": (2, True), "b": (3, False), "c": (4, False)}

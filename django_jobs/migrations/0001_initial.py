@@ -67,6 +67,13 @@ class Migration(migrations.Migration):
                 ("timezone", models.CharField(default="UTC", max_length=64, verbose_name="time zone")),
                 ("missed", models.CharField(default="latest", max_length=10, verbose_name="missed ticks")),
                 (
+                    "args",
+                    django_jobs.fields.ExactJSONField(default=list, verbose_name="positional arguments"),
+                ),
+                ("kwargs", django_jobs.fields.ExactJSONField(default=dict, verbose_name="keyword arguments")),
+                ("options", django_jobs.fields.ExactJSONField(default=dict, verbose_name="options")),
+                ("owed_after", django_jobs.fields.TimestampField(verbose_name="owed after")),
+                (
                     "last_tick",
                     django_jobs.fields.TimestampField(blank=True, null=True, verbose_name="last tick"),
                 ),

@@ -6,13 +6,18 @@ tests; None is the time of the database (on SQLite, which is on this host, of th
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db import IntegrityError
+
 from django_jobs.serialization import decode, parse_timestamp
+from django_jobs.states import FINISHED
+from django_jobs.store.bulk import BulkStatements
 from django_jobs.store.rows import (
     ATTEMPT,
     CLAIMS,
@@ -30,11 +35,14 @@ from django_jobs.store.rows import (
     Outcome,
     QueueRow,
     QueueStats,
+    Released,
     Retried,
     WorkerRow,
 )
+from django_jobs.store.schedules import ScheduleStatements
 from django_jobs.store.sessions import Session
 from django_jobs.store.statements import statement
+from django_jobs.store.unique import ROUNDS, Found, insert_unique
 
 # How a claim can end (``Outcome.kind``).
 COMPLETED = "completed"
@@ -75,7 +83,7 @@ class Guarantees:
         )
 
 
-class Store(ABC):
+class Store(ScheduleStatements, BulkStatements):
     """The job table of one database, over one session.
 
     :param session: runs statements: on Django's connection, in the caller's transaction, or on a connection of its
@@ -103,6 +111,11 @@ class Store(ABC):
     @property
     def probe_before_claim(self) -> bool:
         """Whether to read, before a claim, if there is anything: where a claim that finds nothing takes a lock."""
+        return False
+
+    @property
+    def outlives_client(self) -> bool:
+        """Whether a statement that was sent goes on, and takes effect, when the process that sent it dies."""
         return False
 
     # -- how parameters are written --------------------------------------------------------------------------------
@@ -133,11 +146,35 @@ class Store(ABC):
 
     @abstractmethod
     def insert(self, new: NewJob, now: dt.datetime | None = None) -> JobRow:
-        """Insert a job and wake who waits for it, in the transaction of the session."""
+        """Insert a job and wake who waits for it, in the transaction of the session.
+
+        If a job holds its unique key, that one comes back, with ``is_duplicate`` true.
+        """
 
     @abstractmethod
     def insert_many(self, new: Sequence[NewJob], now: dt.datetime | None = None) -> list[JobRow]:
-        """Insert jobs, in one statement; returned, with ascending ids, in the order given."""
+        """Insert jobs, in one statement; returned, with ascending ids, in the order given.
+
+        In place of one whose unique key is held, by a job that was there or by an earlier one of the call, the holder
+        comes back, with ``is_duplicate`` true.
+        """
+
+    def insert_unique(self, new: Sequence[NewJob], now: dt.datetime | None = None) -> list[JobRow]:
+        """Insert jobs of which some have unique keys: see :meth:`insert` and :meth:`insert_many`."""
+        return insert_unique(
+            self.session,
+            new,
+            lambda jobs: self._insert_unique(jobs, now),
+            lambda jobs: self.replace(jobs, now),
+        )
+
+    @abstractmethod
+    def _insert_unique(self, new: Sequence[NewJob], now: dt.datetime | None) -> Sequence[Found | None]:
+        """One statement that inserts jobs, no key twice; what became of each, None if that must be asked again."""
+
+    @abstractmethod
+    def replace(self, new: Mapping[int, NewJob], now: dt.datetime | None = None) -> list[JobRow]:
+        """Give jobs, by id, the arguments and the time of others. Returns those that still waited, as they now are."""
 
     def claim(
         self, worker_id: int, queue_name: str, limit: int, now: dt.datetime | None = None
@@ -200,9 +237,33 @@ class Store(ABC):
         return self._jobs(self._run("cancel", now, ids=self._ids(sorted(ids))))
 
     def retry(self, ids: Sequence[int], now: dt.datetime | None = None) -> list[Retried]:
-        """Make finished jobs available again, with no attempt spent. Returns all that exist, as they now are."""
+        """Make finished jobs available again, with no attempt spent. Returns all that exist, as they now are.
+
+        One whose unique key another job holds is not, and harms none of the others.
+        """
+        for _ in range(ROUNDS - 1):
+            # A job with the same key that is just being inserted is not seen, but waited for. Then it is seen.
+            with contextlib.suppress(IntegrityError), self.session.savepoint():
+                return self._retry(ids, now)
+        return self._retry(ids, now)
+
+    def _retry(self, ids: Sequence[int], now: dt.datetime | None) -> list[Retried]:
         rows = self._run("retry", now, ids=self._ids(sorted(ids)))
-        return [Retried(JobRow(row[:_WIDTH]), bool(row[_WIDTH])) for row in sorted(rows)]
+        return [retried(JobRow(row[:_WIDTH]), bool(row[_WIDTH])) for row in sorted(rows)]
+
+    def release_pending(self, ids: Sequence[int], now: dt.datetime | None = None) -> list[Released]:
+        """Let pending jobs run, once their time has come. Returns all that exist, as they now are.
+
+        One statement, and a second that reads those that were not pending, if there are any.
+        """
+        jobs = self._jobs(self._run("release_pending", now, ids=self._ids(sorted(ids))))
+        answers = [Released(job, True) for job in jobs]
+        others = {*ids}.difference(job.id for job in jobs)
+        if others:
+            read = self.get(sorted(others))
+            answers += [Released(job, False, f"It is {job.state}, not pending.") for job in read]
+            answers.sort(key=lambda answer: answer.job.id)
+        return answers
 
     def promote(self, limit: int = 1000, now: dt.datetime | None = None) -> list[JobRow]:
         """Make scheduled jobs whose time has come available, the longest due first."""
@@ -220,8 +281,9 @@ class Store(ABC):
         reason: str = "The worker's lease ran out.",
         most_errors: int = 20,
         now: dt.datetime | None = None,
+        ids: Sequence[int] | None = None,
     ) -> list[JobRow]:
-        """End the claims of lost and stopped workers, or of ``worker_id`` alone.
+        """End the claims of lost and stopped workers, or of ``worker_id`` alone; with ``ids``, only those among them.
 
         A rescued job's attempt is spent; with attempts left it runs again within ``spread`` seconds (0: at once).
         """
@@ -232,6 +294,7 @@ class Store(ABC):
                 limit=limit,
                 spread=spread,
                 worker_id=worker_id,
+                ids=None if ids is None else self._ids(sorted(ids)),
                 error_class=WORKER_LOST,
                 message=reason,
                 most_errors=most_errors,
@@ -249,9 +312,13 @@ class Store(ABC):
         """The jobs with these ids that exist, in the order of their ids."""
         return self._jobs(self._run_with("get", {"ids": self._ids(ids)}))
 
-    def stats(self) -> list[QueueStats]:
-        """How many jobs there are, by queue and state."""
-        return [QueueStats(*row) for row in self._run_with("stats", {})]
+    def running(self, worker_id: int, after: int = 0, limit: int = 1000) -> list[JobRow]:
+        """The claims that a worker holds, in the order of their ids, from the first id above ``after``."""
+        return self._jobs(self._run_with("running", {"worker_id": worker_id, "after": after, "limit": limit}))
+
+    def stats(self, queue_name: str | None = None) -> list[QueueStats]:
+        """How many jobs there are, by queue and state. It counts them all, however many."""
+        return [QueueStats(*row) for row in self._run_with("stats", {"queue_name": queue_name})]
 
     def waiting_queues(self) -> list[str]:
         """The queues that have available jobs."""
@@ -319,6 +386,11 @@ class Store(ABC):
     def lose_workers(self, now: dt.datetime | None = None) -> list[WorkerRow]:
         """Take workers whose lease ran out for lost; the next :meth:`rescue` ends their claims."""
         return [WorkerRow(*row) for row in self._run("lose_workers", now)]
+
+    def lose_worker(self, worker_id: int, now: dt.datetime | None = None) -> WorkerRow | None:
+        """Take one worker for lost: its process has ended. None: it was lost, or had stopped, already."""
+        rows = self._run("lose_worker", now, worker_id=worker_id)
+        return WorkerRow(*rows[0]) if rows else None
 
     def stop_worker(self, worker_id: int, now: dt.datetime | None = None) -> WorkerRow | None:
         """Note that a worker has stopped."""
@@ -392,6 +464,15 @@ def _order_of_any(job: JobRow) -> tuple[int, dt.datetime, int]:
 _NO_TIME = dt.datetime(1, 1, 1, tzinfo=dt.UTC)
 
 
+def retried(job: JobRow, done: bool) -> Retried:
+    """What to tell of a job that was to be retried."""
+    if done:
+        return Retried(job, True)
+    if job.state not in FINISHED:
+        return Retried(job, False, f"It is {job.state}, not finished.")
+    return Retried(job, False, f"Another job holds its unique key {job.unique_key!r}.")
+
+
 def started_before(job: JobRow) -> str | None:
     """When the attempt before the job's present claim started, as text; None when there was none.
 
@@ -412,18 +493,25 @@ _NO_CLAIM_YET = (None, None, None, None)
 _NO_OUTCOME_YET = (None, None, None, None)
 
 
-def inserted_row(row: tuple[Any, ...], job: NewJob) -> JobRow:
+def inserted_row(row: tuple[Any, ...], job: NewJob, key: str | None = None, key_until: Any = None) -> JobRow:
     """The row of a job just inserted, of what the statement returned (id, run_after, created_at) and what we know."""
     id_, run_after, created_at = row[:3]
     later = (job.delay is not None and job.delay > 0) or (
         job.run_after is not None and parse_timestamp(run_after) > parse_timestamp(created_at)  # type: ignore[operator]
     )
     state = "pending" if job.pending else "scheduled" if later else "available"
-    key = job.unique_key
     known = (id_, job.name, job.queue_name, job.args, job.kwargs, job.priority, state, 0, job.max_attempts, 0)
     times = (run_after, created_at)
     keys = (key, key is not None, job.tags)
-    return JobRow((*known, *times, *_NO_CLAIM_YET, *keys, *_NO_OUTCOME_YET, job.timeout, job.key_until))
+    return JobRow((*known, *times, *_NO_CLAIM_YET, *keys, *_NO_OUTCOME_YET, job.timeout, key_until))
+
+
+def plainly_completed(outcomes: Sequence[Outcome]) -> bool:
+    """Whether all are completions without a result, of as many jobs."""
+    for _, _, kind, _, _, errors, result in outcomes:
+        if kind != COMPLETED or result is not None or errors is not None:
+            return False
+    return len({outcome[0] for outcome in outcomes}) == len(outcomes)
 
 
 def by_claim(jobs: Sequence[JobRow]) -> list[JobRow]:

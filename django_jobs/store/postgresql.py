@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import os
 import socket
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
 
 import psycopg
 from psycopg.types.numeric import Int8Dumper
@@ -14,10 +14,31 @@ from psycopg.types.string import TextLoader
 
 from django_jobs import conf
 from django_jobs.serialization import array_literal, text_array_literal
-from django_jobs.store.base import Guarantees, Store, by_claim, inserted_row, started_before
-from django_jobs.store.rows import JOB_COLUMNS, Ended, JobRow, NewJob, Outcome
+from django_jobs.store.base import (
+    Guarantees,
+    Store,
+    by_claim,
+    inserted_row,
+    plainly_completed,
+    started_before,
+)
+from django_jobs.store.rows import (
+    ID,
+    JOB_COLUMNS,
+    SCHEDULE_COLUMNS,
+    UNIQUE_KEY,
+    Duplicate,
+    Ended,
+    JobRow,
+    NewJob,
+    Outcome,
+    ScheduleRow,
+    Ticked,
+    Updated,
+)
 from django_jobs.store.sessions import OwnSession
 from django_jobs.store.statements import Statement
+from django_jobs.store.unique import Found, asked_for
 
 CHANNEL = "django_jobs"
 
@@ -134,6 +155,11 @@ class PostgreSQLStore(Store):
         """Two on connections of their own; one in a transaction, which runs one statement at a time."""
         return 2 if isinstance(self.session, OwnSession) else 1
 
+    @property
+    def outlives_client(self) -> bool:
+        """A server does not look whether its client is there until it has an answer for it."""
+        return True
+
     def _time(self, now: dt.datetime | None) -> str | None:
         return None if now is None else now.isoformat()
 
@@ -146,53 +172,110 @@ class PostgreSQLStore(Store):
     def _ids(self, ids: Iterable[int]) -> str:
         return array_literal(ids)
 
+    _limits: ClassVar = {"first": "-infinity", "last": "infinity"}
+
+    def _given(self, moment: dt.datetime | None) -> str | None:
+        return self._time(moment)
+
+    def _texts(self, texts: Sequence[str]) -> str:
+        return text_array_literal(texts)
+
     def insert(self, new: NewJob, now: dt.datetime | None = None) -> JobRow:
-        rows = self._run(
-            "insert",
-            now,
-            name=new.name,
-            queue_name=new.queue_name,
-            priority=new.priority,
-            max_attempts=new.max_attempts,
-            args=new.args,
-            kwargs=new.kwargs,
-            run_after=self._time(new.run_after),
-            delay=new.delay,
-            pending=new.pending,
-            timeout=new.timeout,
-            tags=new.tags,
-        )
-        return JobRow(rows[0][:_WIDTH])
+        if new.unique_key is not None:
+            return self.insert_unique([new], now)[0]
+        return JobRow(self._run("insert", now, **self._one(new))[0][:_WIDTH])
 
     def insert_many(self, new: Sequence[NewJob], now: dt.datetime | None = None) -> list[JobRow]:
         if not new:
             return []
+        if not all(job[11] is None for job in new):  # a unique key
+            return self.insert_unique(new, now)
+        rows = self._run("insert_many", now, **self._many(new))
+        rows.sort()
+        return [inserted_row(row, job) for row, job in zip(rows, new, strict=True)]
+
+    def _insert_unique(self, new: Sequence[NewJob], now: dt.datetime | None) -> Sequence[Found | None]:
+        if len(new) == 1 and new[0].unique_key is not None:
+            only = new[0]
+            keys: dict[str, Any] = {"unique_key": only.unique_key, "unique_for": only.unique_for}
+            rows = self._run("insert_unique", now, **self._one(only), **keys)
+            return [_found(rows[0])] if rows else [None]
+        rows = self._run(
+            "insert_many_unique",
+            now,
+            **self._many(new),
+            unique_keys=text_array_literal([job.unique_key for job in new]),
+            unique_for=_sparse([job.unique_for for job in new], array_literal),
+        )
+        inserted = sorted(row[:5] for row in rows if row[0] is not None)
+        plain = (row for row in inserted if row[3] is None)
+        taken = {row[3]: row for row in inserted if row[3] is not None}
+        held = {row[5 + UNIQUE_KEY]: row[5:] for row in rows if row[0] is None}
+        periods = {asked_for(key): key for key in (*held, *taken)}
+        found: list[Found | None] = []
+        for job in new:
+            if job.unique_key is None:
+                found.append(Found(inserted_row(next(plain), job)))
+                continue
+            key = job.unique_key if job.unique_for is None else periods.get((job.unique_key, job.unique_for))
+            if key in taken:
+                found.append(Found(inserted_row(taken[key], job, key, taken[key][4])))
+            else:
+                found.append(_found(held[key]) if key in held else None)
+        return found
+
+    def replace(self, new: Mapping[int, NewJob], now: dt.datetime | None = None) -> list[JobRow]:
+        ids = sorted(new)
+        jobs = [new[id_] for id_ in ids]
+        rows = self._run(
+            "replace",
+            now,
+            ids=array_literal(ids),
+            args=text_array_literal([job.args for job in jobs]),
+            kwargs=text_array_literal([job.kwargs for job in jobs]),
+            run_after=text_array_literal([self._time(job.run_after) for job in jobs]),
+            delays=array_literal([job.delay for job in jobs]),
+        )
+        return self._jobs(rows)
+
+    def _one(self, new: NewJob) -> dict[str, Any]:
+        return {
+            "name": new.name,
+            "queue_name": new.queue_name,
+            "priority": new.priority,
+            "max_attempts": new.max_attempts,
+            "args": new.args,
+            "kwargs": new.kwargs,
+            "run_after": self._time(new.run_after),
+            "delay": new.delay,
+            "pending": new.pending,
+            "timeout": new.timeout,
+            "tags": new.tags,
+        }
+
+    def _many(self, new: Sequence[NewJob]) -> dict[str, Any]:
         shapes: dict[tuple[Any, ...], int] = {}
         numbers = [shapes.setdefault(job.shape, len(shapes) + 1) for job in new]
         names, queues, priorities, attempts, times, delays, pending, timeouts, tags = zip(
             *shapes, strict=True
         )
-        rows = self._run(
-            "insert_many",
-            now,
-            names=text_array_literal(names),
-            queue_names=text_array_literal(queues),
-            priorities=array_literal(priorities),
-            max_attempts=array_literal(attempts),
-            run_after=text_array_literal([self._time(time) for time in times]),
-            delays=array_literal(delays),
-            pending=array_literal(pending),
-            timeouts=array_literal(timeouts),
-            tags=text_array_literal(tags),
-            hints=text_array_literal(self._hints(shapes)),
-            args=text_array_literal([job.args for job in new]),
-            kwargs="{}"
+        return {
+            "names": text_array_literal(names),
+            "queue_names": text_array_literal(queues),
+            "priorities": array_literal(priorities),
+            "max_attempts": array_literal(attempts),
+            "run_after": text_array_literal([self._time(time) for time in times]),
+            "delays": array_literal(delays),
+            "pending": array_literal(pending),
+            "timeouts": array_literal(timeouts),
+            "tags": text_array_literal(tags),
+            "hints": text_array_literal(self._hints(shapes)),
+            "args": text_array_literal([job.args for job in new]),
+            "kwargs": "{}"
             if all(job.kwargs == "{}" for job in new)
             else text_array_literal([job.kwargs for job in new]),
-            shape="{}" if len(shapes) == 1 else array_literal(numbers),
-        )
-        rows.sort()
-        return [inserted_row(row, job) for row, job in zip(rows, new, strict=True)]
+            "shape": "{}" if len(shapes) == 1 else array_literal(numbers),
+        }
 
     def _hints(self, shapes: Iterable[tuple[Any, ...]]) -> set[str]:
         if not self.notify:
@@ -215,6 +298,9 @@ class PostgreSQLStore(Store):
         if not outcomes:
             return []
         ids, claims, kinds, delays, classes, errors, results = zip(*sorted(outcomes, key=_by_id), strict=True)
+        if not whole_rows and plainly_completed(outcomes):
+            rows = self._run("complete", now, ids=array_literal(ids), claims=array_literal(claims))
+            return self._ended(outcomes, rows, whole_rows)
         rows = self._run_with(
             "finish",
             {
@@ -260,9 +346,62 @@ class PostgreSQLStore(Store):
         )
         return self._jobs(rows)
 
+    def update(
+        self,
+        ids: Sequence[int],
+        queue_name: str | None = None,
+        priority: int | None = None,
+        run_after: dt.datetime | None = None,
+        delay: float | None = None,
+        max_attempts: int | None = None,
+        now: dt.datetime | None = None,
+    ) -> list[Updated]:
+        rows = self._run(
+            "update",
+            now,
+            ids=array_literal(sorted(set(ids))),
+            queue_name=queue_name,
+            priority=priority,
+            run_after=self._time(run_after),
+            delay=delay,
+            max_attempts=max_attempts,
+        )
+        return self._updated(rows)
+
     def next_due(self, now: dt.datetime | None = None) -> float | None:
         rows = self._run("next_due", now)
         return float(rows[0][0]) if rows else None
+
+    def tick_schedule(
+        self,
+        schedule: ScheduleRow,
+        tick: dt.datetime,
+        next_tick: dt.datetime,
+        new: NewJob,
+        metadata: str,
+        now: dt.datetime | None = None,
+    ) -> Ticked | None:
+        rows = self._run(
+            "tick_schedule",
+            now,
+            **self._fence(schedule),
+            **self._new(new, tick),
+            metadata=metadata,
+            tick=self._time(tick),
+            following=self._time(next_tick),
+        )
+        if not rows:
+            return None
+        width = len(SCHEDULE_COLUMNS)
+        job = JobRow(rows[0][width : width + _WIDTH])
+        return Ticked(ScheduleRow(*rows[0][:width]), None if job.values[ID] is None else job)
+
+
+def _found(row: tuple[Any, ...]) -> Found:
+    touched = row[_WIDTH]
+    if touched is None:
+        return Found(JobRow(row[:_WIDTH]))
+    return Found(Duplicate(row[:_WIDTH]), None if touched == "0" else touched)
 
 
 def _by_id(outcome: Outcome) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from django_jobs.serialization import Undecodable, decode, parse_timestamp
 from django_jobs.states import FINISHED
@@ -105,6 +105,9 @@ class JobRow:
     __slots__ = ("using", "values")
     using: str
 
+    #: Of what an enqueue returned: whether it is a job that was there already and holds the unique key.
+    is_duplicate: ClassVar[bool] = False
+
     def __init__(self, values: tuple[Any, ...]) -> None:
         self.values = values
 
@@ -181,8 +184,20 @@ class JobRow:
         return hash(self.values[ID])
 
 
+class Duplicate(JobRow):
+    """The job that an enqueue found instead of inserting one. (A class, so that no other row carries a flag.)"""
+
+    __slots__ = ()
+
+    is_duplicate: ClassVar[bool] = True
+
+
 class NewJob(NamedTuple):
-    """What is inserted. All of it has been checked; ``args``, ``kwargs`` and ``tags`` are encoded; times in seconds."""
+    """What is inserted. All of it has been checked; ``args``, ``kwargs`` and ``tags`` are encoded; times in seconds.
+
+    With ``unique_for`` the key is held for the rest of the current period of that many seconds, which is part of the
+    key. ``replace``: a waiting job that holds the key takes over these arguments and this time.
+    """
 
     name: str
     queue_name: str = "default"
@@ -196,7 +211,8 @@ class NewJob(NamedTuple):
     timeout: float | None = None
     tags: str | None = None
     unique_key: str | None = None
-    key_until: dt.datetime | None = None
+    unique_for: int | None = None
+    replace: bool = False
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -226,7 +242,23 @@ class Ended(NamedTuple):
 
 
 class Retried(NamedTuple):
-    """A job that was to be retried, as it now is; ``done`` says whether it was."""
+    """A job that was to be retried, as it now is; ``done`` says whether it was, else ``reason`` why not."""
+
+    job: JobRow
+    done: bool
+    reason: str = ""
+
+
+class Released(NamedTuple):
+    """A job that was to be released, as it now is; ``done`` says whether it was, else ``reason`` why not."""
+
+    job: JobRow
+    done: bool
+    reason: str = ""
+
+
+class Updated(NamedTuple):
+    """A job that was to be changed, as it now is; ``done`` says whether it was."""
 
     job: JobRow
     done: bool
@@ -248,6 +280,53 @@ class WorkerRow(NamedTuple):
 
 
 WORKER_COLUMNS = WorkerRow._fields
+
+
+class ScheduleRow(NamedTuple):
+    """A schedule as its statements return it: JSON and times are texts, and one that does not decode harms no other.
+
+    ``args``, ``kwargs`` and ``options`` are JSON; :func:`~django_jobs.serialization.parse_timestamp` reads the times.
+    """
+
+    id: int
+    key: str
+    name: str
+    expression: str
+    timezone: str
+    missed: str
+    args: str
+    kwargs: str
+    options: str
+    owed_after: Any
+    last_tick: Any
+    next_tick: Any
+    last_job_id: int | None
+    last_error: str
+    paused_at: Any
+    removed_at: Any
+
+
+SCHEDULE_COLUMNS = ScheduleRow._fields
+
+
+class NewSchedule(NamedTuple):
+    """A schedule as the code declares it. All of it has been checked; ``args``, ``kwargs``, ``options`` are JSON."""
+
+    key: str
+    name: str
+    expression: str
+    timezone: str = "UTC"
+    missed: str = "latest"
+    args: str = "[]"
+    kwargs: str = "{}"
+    options: str = "{}"
+
+
+class Ticked(NamedTuple):
+    """A tick that was run; ``job`` is None when another live job holds the unique key of the one to insert."""
+
+    schedule: ScheduleRow
+    job: JobRow | None
 
 
 class Heartbeat(NamedTuple):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
 from typing import Any
 
-from django.db import DatabaseError, connections
+from django.db import DatabaseError, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import DatabaseErrorWrapper, InterfaceError
 
@@ -28,6 +29,17 @@ class Session(ABC):
     @abstractmethod
     def fetch(self, statement: Statement, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
         """Run a statement and return all of its rows."""
+
+    def savepoint(self) -> AbstractContextManager[None]:
+        """A block that an exception undoes and leaves the caller's transaction whole; without one, just a block."""
+        return contextlib.nullcontext()
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Statements that are stored together, or, after an exception, not at all. Brief, and not to be nested.
+
+        For what takes two statements on a database and one on the other, which need not have this.
+        """
+        raise NotImplementedError
 
     def close(self) -> None:  # noqa: B027 - Django's connection is not ours to close
         """Close the connection, if the session has one of its own; the next statement opens a new one."""
@@ -57,6 +69,14 @@ class DjangoSession(Session):
             cursor.execute(statement.pyformat, parameters)
             with connection.wrap_database_errors:
                 return rows_of(cursor.cursor)
+
+    def savepoint(self) -> AbstractContextManager[None]:
+        if connections[self.alias].in_atomic_block:
+            return transaction.atomic(using=self.alias)
+        return contextlib.nullcontext()
+
+    def transaction(self) -> AbstractContextManager[None]:
+        return transaction.atomic(using=self.alias)
 
 
 class OwnSession(Session):

@@ -6,8 +6,10 @@ import datetime as dt
 import json
 import sqlite3
 import threading
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from operator import itemgetter
+from typing import Any, ClassVar
 
 from django_jobs import conf
 from django_jobs.serialization import Undecodable, decode, encode, parse_timestamp, timestamp_text
@@ -19,11 +21,28 @@ from django_jobs.store.base import (
     Store,
     by_claim,
     inserted_row,
+    plainly_completed,
+    retried,
     started_before,
 )
-from django_jobs.store.rows import JOB_COLUMNS, Ended, JobRow, NewJob, Outcome, Retried
+from django_jobs.store.rows import (
+    ID,
+    JOB_COLUMNS,
+    UNIQUE_KEY,
+    Duplicate,
+    Ended,
+    JobRow,
+    NewJob,
+    Outcome,
+    Retried,
+    ScheduleRow,
+    Ticked,
+    Updated,
+)
+from django_jobs.store.schedules import FenceLost
 from django_jobs.store.sessions import OwnSession
 from django_jobs.store.statements import Statement, statement
+from django_jobs.store.unique import Found, in_period
 
 _WIDTH = len(JOB_COLUMNS)
 
@@ -38,7 +57,25 @@ _FIRST_MOMENT = "0001-01-01 00:00:00.000000"
 _LAST_MOMENT = "9999-12-31 23:59:59.999999"
 
 # Statements that take no write lock.
-_READS = frozenset({"cancel_requests", "get", "next_due", "stats", "waiting_queues"})
+_READS = frozenset(
+    {
+        "cancel_requests",
+        "due_schedules",
+        "get",
+        "next_due",
+        "running",
+        "schedules",
+        "select_available",
+        "select_expired",
+        "select_finished",
+        "select_given",
+        "select_newest",
+        "select_running",
+        "select_scheduled",
+        "stats",
+        "waiting_queues",
+    }
+)
 
 
 class _WriteLocks:
@@ -121,6 +158,7 @@ class SQLiteSession(OwnSession):
     def __init__(self, alias: str, timeout: float) -> None:
         super().__init__(alias, timeout)
         self._writing = _write_locks.of(str(self.wrapper.settings_dict["NAME"]))
+        self._in_transaction = False
 
     def _open(self) -> sqlite3.Connection:
         settings = self.wrapper.settings_dict
@@ -141,10 +179,25 @@ class SQLiteSession(OwnSession):
     def _execute(
         self, connection: Any, statement: Statement, parameters: dict[str, Any]
     ) -> list[tuple[Any, ...]]:
-        if statement.name in _READS:
+        if statement.name in _READS or self._in_transaction:
             return rows_of(connection.execute(statement.named, parameters))
         with self._writing:
             return rows_of(connection.execute(statement.named, parameters))
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        connection = self.connection
+        with self._writing, self._errors:
+            connection.execute("BEGIN IMMEDIATE")
+            self._in_transaction = True
+            try:
+                yield
+                connection.execute("COMMIT")
+            finally:
+                self._in_transaction = False
+                # A statement that failed has closed the connection, and with it the transaction.
+                if connection is self._connection and connection.in_transaction:
+                    connection.execute("ROLLBACK")
 
     def _cut(self, connection: Any) -> None:
         connection.interrupt()
@@ -197,31 +250,42 @@ class SQLiteStore(Store):
     def _ids(self, ids: Iterable[int]) -> str:
         return json.dumps(list(ids))
 
+    # Texts of moments begin with a digit.
+    _limits: ClassVar = {"first": "", "last": "~"}
+
+    def _given(self, moment: dt.datetime | None) -> str | None:
+        return None if moment is None else timestamp_text(moment)
+
+    def _texts(self, texts: Sequence[str]) -> str:
+        return json.dumps(list(texts))
+
     def insert(self, new: NewJob, now: dt.datetime | None = None) -> JobRow:
+        if new.unique_key is not None:
+            return self.insert_unique([new], now)[0]
         now = now or dt.datetime.now(dt.UTC)
-        rows = self._run(
-            "insert",
-            now,
-            name=new.name,
-            queue_name=new.queue_name,
-            priority=new.priority,
-            max_attempts=new.max_attempts,
-            args=new.args,
-            kwargs=new.kwargs,
-            run_after=self._due(new.run_after, new.delay, now),
-            pending=new.pending,
-            timeout=new.timeout,
-            tags=new.tags,
-        )
-        return JobRow(rows[0])
+        return JobRow(self._run("insert", now, **self._one(new, now))[0])
+
+    def _one(self, new: NewJob, now: dt.datetime) -> dict[str, Any]:
+        return {
+            "name": new.name,
+            "queue_name": new.queue_name,
+            "priority": new.priority,
+            "max_attempts": new.max_attempts,
+            "args": new.args,
+            "kwargs": new.kwargs,
+            "run_after": self._due(new.run_after, new.delay, now),
+            "pending": new.pending,
+            "timeout": new.timeout,
+            "tags": new.tags,
+        }
 
     def insert_many(self, new: Sequence[NewJob], now: dt.datetime | None = None) -> list[JobRow]:
         if not new:
             return []
+        if not all(job[11] is None for job in new):  # a unique key
+            return self.insert_unique(new, now)
         now = now or dt.datetime.now(dt.UTC)
-        due: dict[tuple[Any, Any], str] = {}
-        for when in {(job.run_after, job.delay) for job in new}:
-            due[when] = self._due(*when, now)
+        due = self._all_due(new, now)
         rows = self._run(
             "insert_many",
             now,
@@ -238,6 +302,41 @@ class SQLiteStore(Store):
         rows.sort()
         return [inserted_row(row, job) for row, job in zip(rows, new, strict=True)]
 
+    def _insert_unique(self, new: Sequence[NewJob], now: dt.datetime | None) -> Sequence[Found | None]:
+        now = now or dt.datetime.now(dt.UTC)
+        keys = [_key(job, now) for job in new]
+        if len(new) == 1 and new[0].unique_key is not None:
+            key, until = keys[0]
+            rows = self._run("insert_unique", now, **self._one(new[0], now), unique_key=key, key_until=until)
+            return [_found(rows[0])]
+        due = self._all_due(new, now)
+        rows = self._run(
+            "insert_many_unique",
+            now,
+            rows=json.dumps(
+                [
+                    (*job[:4], due[job[4], job[5]], *job[6:11], *key)
+                    for job, key in zip(new, keys, strict=True)
+                ],
+                ensure_ascii=False,
+            ),
+        )
+        rows.sort(key=itemgetter(ID))
+        plain = (row for row in rows if row[UNIQUE_KEY] is None)
+        keyed = {row[UNIQUE_KEY]: row for row in rows}
+        return [_found(next(plain) if key is None else keyed[key]) for key, _ in keys]
+
+    def replace(self, new: Mapping[int, NewJob], now: dt.datetime | None = None) -> list[JobRow]:
+        now = now or dt.datetime.now(dt.UTC)
+        rows = [
+            (id_, job.args, job.kwargs, self._due(job.run_after, job.delay, now)) for id_, job in new.items()
+        ]
+        return self._jobs(self._run("replace", now, rows=json.dumps(rows, ensure_ascii=False)))
+
+    def _all_due(self, new: Sequence[NewJob], now: dt.datetime) -> dict[tuple[Any, Any], str]:
+        """When they may run, by run_after and delay, of which many jobs of a call have the same."""
+        return {when: self._due(*when, now) for when in {(job.run_after, job.delay) for job in new}}
+
     def _due(self, run_after: dt.datetime | None, delay: float | None, now: dt.datetime) -> str:
         if run_after is not None:
             return timestamp_text(run_after)
@@ -249,17 +348,20 @@ class SQLiteStore(Store):
         if not outcomes:
             return []
         now = now or dt.datetime.now(dt.UTC)
+        if not whole_rows and plainly_completed(outcomes):
+            return self._complete(outcomes, now)
         texts = json.dumps([self._outcome(outcome, now) for outcome in outcomes], ensure_ascii=False)
-        parameters = {"now": self._time(now), "rows": texts}
-        if not whole_rows and all(outcome[2] == COMPLETED for outcome in outcomes):
-            # Nothing to learn but whether all were stored; rows that come back one by one cost as much as the update.
-            (changed,) = self.session.fetch(statement("sqlite", "finish", returning=False), parameters)[0]
-            if changed == len(outcomes):
-                return [Ended(outcome[0], COMPLETED, True) for outcome in outcomes]
-            if changed:
-                return self._look_again(outcomes, now)
-            return self._ended(outcomes, [], whole_rows)
-        return self._ended(outcomes, self._run_with("finish", parameters, whole_rows), whole_rows)
+        rows = self._run_with("finish", {"now": self._time(now), "rows": texts}, whole_rows)
+        return self._ended(outcomes, rows, whole_rows)
+
+    def _complete(self, outcomes: Sequence[Outcome], now: dt.datetime) -> list[Ended]:
+        claims = ",".join([f'"{outcome[0]}":{outcome[1]}' for outcome in outcomes])
+        # Nothing to learn but whether all were stored; rows that come back one by one cost as much as the update.
+        counting = statement("sqlite", "complete", returning=False)
+        (changed,) = self.session.fetch(counting, {"now": self._time(now), "claims": f"{{{claims}}}"})[0]
+        if changed == len(outcomes):
+            return [Ended(outcome[0], COMPLETED, True) for outcome in outcomes]
+        return self._look_again(outcomes, now) if changed else self._ended(outcomes, [], False)
 
     def _look_again(self, outcomes: Sequence[Outcome], now: dt.datetime) -> list[Ended]:
         """What became of completions of which some were not stored; those that were now have the time ``now``."""
@@ -272,8 +374,6 @@ class SQLiteStore(Store):
 
     def _outcome(self, outcome: Outcome, now: dt.datetime) -> tuple[Any, ...]:
         id_, claims, kind, delay, error_class, errors, result = outcome
-        if kind == COMPLETED and result is None and errors is None:
-            return (id_, claims, kind)
         run_after = self._after(now, delay or 0.0) if kind in (RETRY, SNOOZED) else None
         return (id_, claims, kind, run_after, error_class, errors, result)
 
@@ -292,7 +392,29 @@ class SQLiteStore(Store):
         # SQLite's RETURNING sees no other table, so that a row was retried is read off the time that it now has.
         now = now or dt.datetime.now(dt.UTC)
         jobs = self._jobs(self._run("retry", now, ids=self._ids(sorted(ids))))
-        return [Retried(job, job.state == "available" and job.run_after == now) for job in jobs]
+        return [retried(job, job.state == "available" and job.run_after == now) for job in jobs]
+
+    def update(
+        self,
+        ids: Sequence[int],
+        queue_name: str | None = None,
+        priority: int | None = None,
+        run_after: dt.datetime | None = None,
+        delay: float | None = None,
+        max_attempts: int | None = None,
+        now: dt.datetime | None = None,
+    ) -> list[Updated]:
+        now = now or dt.datetime.now(dt.UTC)
+        rows = self._run(
+            "update",
+            now,
+            ids=self._ids(sorted(ids)),
+            queue_name=queue_name,
+            priority=priority,
+            run_after=None if run_after is None and delay is None else self._due(run_after, delay, now),
+            max_attempts=max_attempts,
+        )
+        return self._updated(rows)
 
     def next_due(self, now: dt.datetime | None = None) -> float | None:
         rows = self._run_with("next_due", {})
@@ -301,3 +423,44 @@ class SQLiteStore(Store):
         due = parse_timestamp(rows[0][0])
         assert due is not None
         return (due - (now or dt.datetime.now(dt.UTC))).total_seconds()
+
+    def tick_schedule(
+        self,
+        schedule: ScheduleRow,
+        tick: dt.datetime,
+        next_tick: dt.datetime,
+        new: NewJob,
+        metadata: str,
+        now: dt.datetime | None = None,
+    ) -> Ticked | None:
+        # Whoever comes second inserts a job too, finds that the ledger has moved on, and takes the job back.
+        now = now or dt.datetime.now(dt.UTC)
+        try:
+            with self.session.transaction():
+                job = self.run_schedule(schedule.id, new, metadata, tick, now)
+                rows = self._run(
+                    "tick_schedule",
+                    now,
+                    **self._fence(schedule),
+                    tick=self._time(tick),
+                    following=self._time(next_tick),
+                    job_id=job.id if job else None,
+                )
+                if not rows:
+                    raise FenceLost
+        except FenceLost:
+            return None
+        return Ticked(ScheduleRow(*rows[0]), job)
+
+
+def _key(job: NewJob, now: dt.datetime) -> tuple[str | None, str | None]:
+    """A job's key, with its period if it has one, and until when it is held."""
+    if job.unique_key is None or job.unique_for is None:
+        return job.unique_key, None
+    key, until = in_period(job.unique_key, job.unique_for, now)
+    return key, timestamp_text(until)
+
+
+def _found(row: tuple[Any, ...]) -> Found:
+    values = row[:_WIDTH]
+    return Found(JobRow(values) if row[_WIDTH] else Duplicate(values))

@@ -1,7 +1,8 @@
 """The statements, read from ``sql/<vendor>/<name>.sql``.
 
 In the files a parameter is ``:name``, and ``{job columns}`` (or ``{job columns of t}``) stands for all columns of
-a job in the order of :data:`~django_jobs.store.rows.JOB_COLUMNS`. Comments are for the reader and are not sent.
+a job in the order of :data:`~django_jobs.store.rows.JOB_COLUMNS`. ``{include name}`` stands for what several statements
+have in common, in ``sql/<vendor>/parts/<name>.sql``. Comments are for the reader and are not sent.
 """
 
 from __future__ import annotations
@@ -11,10 +12,23 @@ import re
 from importlib import resources
 from typing import NamedTuple
 
-from django_jobs.store.rows import JOB_COLUMNS, WORKER_COLUMNS
+from django_jobs.store.rows import JOB_COLUMNS, SCHEDULE_COLUMNS, WORKER_COLUMNS
 
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)\b")
-_COLUMNS = re.compile(r"\{(job|worker|finish) columns(?: of (\w+))?\}")
+_COLUMNS = re.compile(r"\{(job|worker|schedule|finish|looked) columns(?: of (\w+))?\}")
+_INCLUDE = re.compile(r"\{include (\w+)\}")
+# What a search looks at: no JSON but the tags, since rows may be looked at by the thousand.
+_LOOKED = (
+    "id",
+    "name",
+    "queue_name",
+    "state",
+    "error_class",
+    "worker_id",
+    "created_at",
+    "finalized_at",
+    "tags",
+)
 
 
 class Statement(NamedTuple):
@@ -32,12 +46,16 @@ def statement(vendor: str, name: str, whole_rows: bool = True, returning: bool =
     For the one that can do with less: ``{finish columns}`` are all of a job's, or, without ``whole_rows``, id and
     state; without ``returning`` only the number of rows is told.
     """
-    text = (resources.files("django_jobs") / "sql" / vendor / f"{name}.sql").read_text("utf-8")
+    folder = resources.files("django_jobs") / "sql" / vendor
+    text = (folder / f"{name}.sql").read_text("utf-8")
+    text = _INCLUDE.sub(lambda match: (folder / "parts" / f"{match[1]}.sql").read_text("utf-8"), text)
     text = re.sub(r"--[^\n]*", "", text)
     columns = {
         "job": JOB_COLUMNS,
         "worker": WORKER_COLUMNS,
+        "schedule": SCHEDULE_COLUMNS,
         "finish": JOB_COLUMNS if whole_rows else ("id", "state"),
+        "looked": _LOOKED,
     }
 
     def expand(match: re.Match[str]) -> str:

@@ -10,12 +10,13 @@ from functools import partial
 from time import perf_counter
 from typing import Any, Literal, TypeAlias, cast
 
-from asgiref.sync import async_to_sync
+from asgiref.sync import async_to_sync, sync_to_async
 
 from django_jobs.context import STATE, AttemptState, JobContext, running, state_of
 from django_jobs.definitions import JobDefinition, Registry
 from django_jobs.exceptions import Control
 from django_jobs.serialization import decode
+from django_jobs.signals import job_started, send
 from django_jobs.store.base import COMPLETED
 from django_jobs.store.rows import ARGS, CLAIMS, ID, KWARGS, NAME, TIMEOUT, JobRow, Outcome
 from django_jobs.worker import atomic, middleware, outcomes
@@ -25,7 +26,7 @@ from django_jobs.worker.outcomes import broken
 from django_jobs.worker.signs import Signs
 from django_jobs.worker.timeouts import Record, Timeouts, Watch
 
-__all__ = ["FOR_THE_LOOP", "GIVEN_UP", "Attempted", "Instead", "Runner", "broken"]
+__all__ = ["FOR_THE_LOOP", "GIVEN_UP", "Attempted", "GiveUp", "Instead", "Runner", "broken"]
 
 NO_POSITIONAL: list[Any] = []
 NO_KEYWORDS: dict[str, Any] = {}
@@ -133,6 +134,8 @@ class Runner:
         interruption.told()  # what was said before it followed
         try:
             function, args, kwargs = self._prepared(here, args, kwargs)
+            if job_started.receivers:
+                await sync_to_async(send)(job_started, values[NAME], job=job)
             result = await function(*args, **kwargs)
         except BaseException as error:
             return self._ended(here, None, error, perf_counter() - started)
@@ -165,6 +168,8 @@ class Runner:
 
     def _call(self, here: list[Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
         running.set(here)
+        if job_started.receivers:
+            send(job_started, here[0].values[NAME], job=here[0])
         definition: JobDefinition[Any, Any] = here[1]
         if self._around is not None or definition.is_async:
             function, args, kwargs = self._prepared(here, args, kwargs)

@@ -19,11 +19,13 @@ from collections.abc import Callable, Sequence
 from django.db.utils import DatabaseError, DataError, IntegrityError, InterfaceError, OperationalError
 
 from django_jobs.serialization import decode
+from django_jobs.signals import job_finished
 from django_jobs.store.base import CANCELLED, COMPLETED, FAILED, RETRY, SNOOZED, Store
 from django_jobs.store.rows import CLAIMS, Ended, Outcome
 from django_jobs.worker.attempt import Attempted
 from django_jobs.worker.failures import with_error
 from django_jobs.worker.parts import one_line, pause_after, until
+from django_jobs.worker.retention import Retention
 
 logger = logging.getLogger("django_jobs.worker")
 
@@ -57,6 +59,7 @@ class Completer:
     def __init__(self, open_store: Callable[[], Store], on_stored: OnStored) -> None:
         self._open_store = open_store
         self._on_stored = on_stored
+        self.retention = Retention()
         self._outcomes: deque[Attempted] = deque()
         self._deferred: list[Attempted] = []
         self._in_flight: dict[int, set[int]] = {}  # writer: ids of its batch
@@ -91,7 +94,12 @@ class Completer:
             with self._lock:
                 self._second_told = True
                 if 1 not in self._threads and not self._stopping.is_set():
-                    self._start_writer(1)
+                    try:
+                        self._start_writer(1)
+                    except (
+                        RuntimeError
+                    ) as error:  # no more threads: one writer does it too, and this is an executor's
+                        logger.warning("The completer's second writer can't start: %s", one_line(error))
                 self._lock.notify_all()
         if len(self._outcomes) >= BACKLOG:
             self._room.clear()
@@ -147,9 +155,11 @@ class Completer:
         thread = threading.Thread(
             target=self._write_on, args=(number,), name=f"django_jobs-completer-{number}", daemon=True
         )
-        self._threads[number] = thread
-        self.writers += 1
         thread.start()
+        self._threads[number] = (
+            thread  # it can't end before: it needs the lock for that, which the caller has
+        )
+        self.writers += 1
 
     # -- the writers -----------------------------------------------------------------------------------------------
 
@@ -215,7 +225,6 @@ class Completer:
         for attempted in waiting:
             (deferred if attempted.outcome.id in busy else batch).append(attempted)
         if busy:
-            busy = busy | {attempted.outcome.id for attempted in deferred}
             for _ in range(min(len(outcomes), BATCH - len(batch))):
                 attempted = outcomes.popleft()
                 (deferred if attempted.outcome.id in busy else batch).append(attempted)
@@ -242,19 +251,22 @@ class Completer:
         :param failures: in a row, so far.
         :param repeated: whether it may have been stored already, and the answer lost.
         """
-        well = False  # the database has just taken another write
         while True:
             try:
                 patches = [attempted for attempted in batch if attempted.metadata is not None]
                 if patches:
                     _merge_metadata(store, patches)
-                ended = store.finish([attempted.outcome for attempted in batch])
+                ended = self._finish(store, [attempted.outcome for attempted in batch])
             except Exception as error:
                 repeated = True
-                if _is_of_an_outcome(error):
-                    self._bisect(store, batch, error)
-                    return
                 failures += 1
+                of_an_outcome = _is_of_an_outcome(error)
+                if of_an_outcome and len(batch) > 1:
+                    self._write_halves(store, batch, 0)
+                    return
+                suspect = of_an_outcome or (len(batch) == 1 and failures >= TRIES and not _is_away(error))
+                if suspect and self._settle(store, batch[0]):
+                    return
                 if self._deadline is not None and time.monotonic() >= self._deadline:
                     self.lost += len(batch)
                     logger.error(
@@ -267,19 +279,22 @@ class Completer:
                     "%d outcomes are not stored yet (%d in a row): %s", len(batch), failures, one_line(error)
                 )
                 self._pause(failures)
-                if failures >= TRIES:
-                    if len(batch) > 1:
-                        middle = len(batch) // 2
-                        self._write(store, batch[:middle], failures, repeated)
-                        self._write(store, batch[middle:], 0, repeated)
-                        return
-                    if not isinstance(error, OperationalError | InterfaceError | OSError):
-                        if well and self._replace(store, batch[0], error):
-                            return
-                        well = self._is_well(store, batch[0].outcome)
+                if failures >= TRIES and len(batch) > 1:
+                    self._write_halves(store, batch, failures)
+                    return
             else:
-                self._stored(batch, ended, repeated)
+                self._stored(store, batch, ended, repeated)
                 return
+
+    def _finish(self, store: Store, outcomes: list[Outcome]) -> list[Ended]:
+        if job_finished.receivers:  # they get the rows as stored; nobody else needs them
+            return store.finish(outcomes, whole_rows=True)
+        return store.finish(outcomes)
+
+    def _write_halves(self, store: Store, batch: list[Attempted], failures: int) -> None:
+        middle = len(batch) // 2
+        self._write(store, batch[:middle], failures, repeated=True)
+        self._write(store, batch[middle:], repeated=True)
 
     def _pause(self, failures: int) -> None:
         seconds = pause_after(failures)
@@ -289,54 +304,48 @@ class Completer:
         else:
             self._stopping.wait(seconds)
 
-    def _bisect(self, store: Store, batch: list[Attempted], error: Exception) -> None:
-        if len(batch) > 1:
-            middle = len(batch) // 2
-            self._write(store, batch[:middle], 0, True)
-            self._write(store, batch[middle:], 0, True)
-        elif not self._replace(store, batch[0], error):
+    def _settle(self, store: Store, poison: Attempted) -> bool:
+        """See to an outcome that can't be stored even alone; whether that is over.
+
+        It is to blame only if the database is well: if it fails between two writes that don't. Then a dead letter that
+        says so takes its place, in words that any database can hold.
+        """
+        if not self._is_well(store):
+            return False
+        try:
+            self._stored(store, [poison], self._finish(store, [poison.outcome]), repeated=True)
+            return True
+        except Exception as error:
+            if _is_away(error):
+                return False
+            replaced = _in_its_place(poison, error)
+        try:
+            ended = self._finish(store, [replaced.outcome])
+        except Exception as error:
+            logger.warning("The error of job %s can't be stored either: %s", poison.job.id, one_line(error))
+            if _is_away(error) or not self._is_well(store):
+                return False
             self.lost += 1
             logger.error(
                 "The outcome of job %s is lost: not even its error can be stored. It runs again when this worker has "
                 "stopped.",
-                batch[0].job.id,
+                poison.job.id,
             )
+            return True
+        logger.error("Job %s: %s", poison.job.id, replaced.error)
+        self._stored(store, [replaced], ended, repeated=True)
+        return True
 
-    def _is_well(self, store: Store, outcome: Outcome) -> bool:
-        """Whether the database takes writes: one of a claim that does not exist, so it changes nothing."""
+    def _is_well(self, store: Store) -> bool:
+        """Whether the database takes writes: one of a job that does not exist, which changes nothing."""
         try:
-            store.finish([Outcome(outcome.id, -1, COMPLETED)])
+            store.finish([Outcome(-1, -1, COMPLETED)])
         except Exception as error:
             logger.debug("The database takes no writes: %s", one_line(error))
             return False
         return True
 
-    def _replace(self, store: Store, poison: Attempted, error: Exception) -> bool:
-        """Store, for an outcome that can't be, a dead letter that says so, in words that any database can hold.
-
-        False when that is not stored either: then the outcome is not to blame, or nothing can be done.
-        """
-        outcome, job = poison.outcome, poison.job
-        message = f"{type(error).__name__}: {error}".encode("ascii", "backslashreplace").decode()[:500]
-        try:
-            errors = json.dumps(decode(with_error(job, UNSTORABLE, message)))
-        except Exception as second:
-            logger.debug("The earlier errors of job %s are dropped: %s", job.id, one_line(second))
-            errors = json.dumps(
-                [{"number": 1, "attempt": job.attempt, "class": UNSTORABLE, "message": message}]
-            )
-        plain = Outcome(outcome.id, outcome.claims, FAILED, None, UNSTORABLE, errors)
-        try:
-            ended = store.finish([plain])
-        except Exception as second:
-            logger.warning("Not even its error can be stored for job %s: %s", job.id, one_line(second))
-            return False
-        logger.error("The outcome of job %s can't be stored: %s", job.id, one_line(error))
-        replaced = poison._replace(outcome=plain, error=f"the outcome can't be stored: {one_line(error)}")
-        self._stored([replaced], ended, repeated=False)
-        return True
-
-    def _stored(self, batch: list[Attempted], ended: list[Ended], repeated: bool) -> None:
+    def _stored(self, store: Store, batch: list[Attempted], ended: list[Ended], repeated: bool) -> None:
         by_id = {item.id: item for item in ended}
         if repeated:
             # An earlier try may have been stored and its answer lost: then the claim is the same, and over.
@@ -358,8 +367,10 @@ class Completer:
                 by_id[attempted.outcome.id] = Ended(attempted.outcome.id, "completed", True, job)
         try:
             self._on_stored(batch, by_id)
-        except Exception:
+        except BaseException:  # the site's code: whatever it raises, the writer must live
             logger.exception("What is to happen after outcomes are stored failed")
+        if self.retention.deletes_at_once:
+            self.retention.delete_ended(store, [attempted.job for attempted in batch], by_id)
 
 
 # What a job can be after an outcome was stored; cancelled by request, too.
@@ -381,6 +392,23 @@ def _is_of_an_outcome(error: Exception) -> bool:
     if isinstance(error, DataError | IntegrityError):
         return True
     return not isinstance(error, DatabaseError | InterfaceError | OSError)
+
+
+def _is_away(error: Exception) -> bool:
+    return isinstance(error, OperationalError | InterfaceError | OSError)
+
+
+def _in_its_place(poison: Attempted, error: Exception) -> Attempted:
+    """A dead letter instead of an outcome that can't be stored."""
+    job = poison.job
+    message = f"{type(error).__name__}: {error}".encode("ascii", "backslashreplace").decode()[:500]
+    try:
+        errors = json.dumps(decode(with_error(job, UNSTORABLE, message)))
+    except Exception as second:
+        logger.debug("The earlier errors of job %s are dropped: %s", job.id, one_line(second))
+        errors = json.dumps([{"number": 1, "attempt": job.attempt, "class": UNSTORABLE, "message": message}])
+    plain = Outcome(poison.outcome.id, poison.outcome.claims, FAILED, None, UNSTORABLE, errors)
+    return poison._replace(outcome=plain, error=f"its outcome can't be stored: {one_line(error)}")
 
 
 def _merge_metadata(store: Store, batch: list[Attempted]) -> None:

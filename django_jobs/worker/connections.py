@@ -39,7 +39,7 @@ _opened = _Opened()
 
 
 def tidy() -> bool:
-    """After a job: leave the thread with sound connections, and no queries logged. Whether it keeps any. Raises nothing.
+    """After a job: leave the thread with sound connections, and no queries logged. Whether any is kept. Never raises.
 
     A connection that the job left in a transaction, with autocommit off, broken, or after an error that may have
     broken it, is thrown away together with its wrapper, which remembers such things. One of a pool is put back into it:
@@ -76,9 +76,8 @@ def _sound(wrapper: Any) -> bool:
     if wrapper.vendor == "postgresql":
         if raw.pgconn.transaction_status != 0:  # not IDLE: in a transaction, in an aborted one, or broken
             return False
-        if _has_input(
-            raw.pgconn.socket
-        ):  # the server has nothing to say unasked, but that it ends the session
+        # The server has nothing to say unasked, but that it ends the session.
+        if _has_input(raw.pgconn.socket):
             return False
     elif wrapper.vendor == "sqlite" and raw.in_transaction:
         return False

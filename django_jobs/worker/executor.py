@@ -25,6 +25,8 @@ from django_jobs.worker.timeouts import Record
 
 logger = logging.getLogger("django_jobs.worker")
 
+# After a failure beside its jobs an executor waits for this long, should it fail again at once.
+RECOVERY_SECONDS = 1.0
 # A spare thread ends when it was not needed for so long.
 SPARE_SECONDS = connections.TRUST_SECONDS
 
@@ -133,12 +135,24 @@ class Executors:
             if slot is not None and first is not None:
                 self._emit_record(slot, first)
             while slot is not None:
-                slot = self._wait_for_a_place() if self._work(slot) == FOR_THE_LOOP else None
+                slot = self._wait_for_a_place() if self._work_on(slot) == FOR_THE_LOOP else None
         finally:
             connections.close_all()
             with self._changed:
                 self._threads.discard(thread)
                 self._changed.notify_all()
+
+    def _work_on(self, slot: Slot) -> Instead | None:
+        """As :meth:`_work`, and again after whatever failed there."""
+        while True:
+            try:
+                return self._work(slot)
+            except BaseException:
+                # No job's error comes here. Whatever it is: a pool must not lose its threads one by one.
+                logger.exception("An executor failed beside its jobs, and goes on")
+                slot.job = None
+                connections.close_all()
+                time.sleep(RECOVERY_SECONDS)
 
     def _work(self, slot: Slot) -> Instead | None:
         """Run jobs in this place: until the end (None), or until the place is lent, or was given to another thread."""

@@ -66,7 +66,7 @@ class Reporter(Part):
         self.skew = 0.0
         self._open_store = open_store
         self._store: Store | None = None
-        self._last = time.monotonic()
+        self._last = time.monotonic()  # when the heartbeat that came through last was sent
         self._healthy_since: float | None = None
         self._skew_told = False
         self._look = threading.Event()
@@ -74,24 +74,29 @@ class Reporter(Part):
     @property
     def healthy_for(self) -> float:
         """Seconds since when every heartbeat has come in time; 0 before the first, and after one that did not."""
-        return 0.0 if self._healthy_since is None else time.monotonic() - self._healthy_since
+        now = time.monotonic()
+        return 0.0 if self._healthy_since is None or self._is_late(now) else now - self._healthy_since
+
+    def _is_late(self, now: float) -> bool:
+        """Whether the last heartbeat is so long ago that what delayed this one (a host that stood still, a database
+        that was away) may have let the leases of others run out as well: theirs are an interval older, at most."""
+        return now - self._last > max(self.lease - self.interval, 1.5 * self.interval)
 
     def step(self) -> None:
         """Renew the lease, and wait for the next time."""
         if self._store is None:
             self._store = self._open_store()
         running, completed, failed = self.worker.counts()
+        sent, sent_at = time.monotonic(), dt.datetime.now(dt.UTC)
         heartbeat = self._store.heartbeat(self.worker.worker_id, self.lease, running, completed, failed)
-        now = time.monotonic()
         if heartbeat is None:
             self._healthy_since = None
-            self._last = now
             self.worker.given_up(self._store)
             return
-        if self._healthy_since is None or now - self._last > self.lease:
-            self._healthy_since = now
-        self._last = now
-        self._compare_clocks(heartbeat)
+        if self._healthy_since is None or self._is_late(time.monotonic()):
+            self._healthy_since = time.monotonic()
+        self._last = sent
+        self._compare_clocks(heartbeat, sent_at)
         self.worker.heard(heartbeat)
         self._until_next(self._store)
 
@@ -121,12 +126,20 @@ class Reporter(Part):
         if time.monotonic() - self._last >= self.lease:
             self.worker.doubt()
 
-    def renewed(self) -> None:
-        """The worker has a new id, and with it a new lease."""
-        self._last = time.monotonic()
+    def pause(self) -> float:
+        """Not longer than an interval, nor than to the end of the lease, so that this is noticed in time."""
+        left = self._last + self.lease - time.monotonic()
+        return min(super().pause(), self.interval, left if left > 0 else self.interval)
 
-    def _compare_clocks(self, heartbeat: Heartbeat) -> None:
-        self.skew = (dt.datetime.now(dt.UTC) - heartbeat.now).total_seconds()
+    def renewed(self, at: float) -> None:
+        """The worker has a new id, and with it a new lease, from that moment of the monotonic clock on."""
+        self._last = at
+
+    def _compare_clocks(self, heartbeat: Heartbeat, sent_at: dt.datetime) -> None:
+        # The statement ran somewhen between being sent and answered.
+        earliest, latest = sent_at - heartbeat.now, dt.datetime.now(dt.UTC) - heartbeat.now
+        zero = dt.timedelta()
+        self.skew = (earliest if earliest > zero else min(latest, zero)).total_seconds()
         if abs(self.skew) >= SKEW_SECONDS and not self._skew_told:
             self._skew_told = True
             logger.warning(

@@ -1,6 +1,6 @@
 """The keeper: the maintenance, done by the one worker that leads.
 
-It promotes jobs that are due, rescues those of lost workers, and purges finished ones.
+It promotes jobs that are due, runs the ticks of schedules, rescues the jobs of lost workers, and purges finished ones.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections.abc import Callable
 from django_jobs import conf
 from django_jobs.store.base import Store
 from django_jobs.worker.parts import Part
+from django_jobs.worker.retention import Retention
+from django_jobs.worker.ticker import Ticker
 
 logger = logging.getLogger("django_jobs.keeper")
 
@@ -25,8 +27,8 @@ PURGE_SECONDS = 60.0
 # Workers that have stopped are remembered for this long, for the admin.
 WORKER_SECONDS = 24 * 3600.0
 BATCH = 1000
-# Full batches that one round purges, so that a huge purge does not keep the keeper from its other work.
-PURGE_BATCHES = 20
+# A job that is due and can't be promoted now is looked at again after this time.
+HELD_SECONDS = 0.05
 # Rescued jobs come back spread over this part of a lease.
 RESCUE_SPREAD = 1 / 3
 
@@ -38,6 +40,7 @@ class Keeper(Part):
     :param trusted_for: seconds since when the worker's own heartbeats have all come in time. Rescue waits for a full
         lease of that: after an outage of the database every worker's lease looks expired.
     :param on_available: called with the name of a queue that got jobs, to wake this process without a detour.
+    :param ticker: declares the schedules, whoever leads, and runs them. None: there are none.
     """
 
     name = "keeper"
@@ -48,16 +51,19 @@ class Keeper(Part):
         lease: float,
         trusted_for: Callable[[], float],
         on_available: Callable[[str], None],
+        ticker: Ticker | None = None,
     ) -> None:
         super().__init__()
         self.holder = uuid.uuid4().hex
         self.leads = False
         self.term = 0
         self.lease = lease
+        self.retention = Retention()
         self._open_store = open_store
         self._store: Store | None = None
         self._trusted_for = trusted_for
         self._on_available = on_available
+        self.ticker = ticker
         self._renew_at = self._rescue_at = self._purge_at = 0.0
 
     @property
@@ -73,7 +79,10 @@ class Keeper(Part):
         if now >= self._renew_at:
             self._campaign()
             self._renew_at = now + self.lease * LEADERSHIP_PART / RENEWALS
+        retry = self.ticker.synchronise(self.store) if self.ticker is not None else None
         wait = self._renew_at - time.monotonic()
+        if retry is not None:
+            wait = min(wait, retry)
         if self.leads:
             wait = min(wait, self.maintain())
         self._rest(max(wait, 0.001))
@@ -99,18 +108,26 @@ class Keeper(Part):
             if self.purge():
                 self._purge_at = now  # there is more: again, after what else is due
         until_next = min(self._rescue_at, self._purge_at) - time.monotonic()
+        if self.ticker is not None:
+            until_next = min(until_next, self.ticker.maintain(self.store))
         return min(until_next, due) if due is not None else until_next
 
     def promote(self) -> float | None:
         """Make available what is due; seconds until the next job is, None when none is scheduled."""
-        while jobs := self.store.promote(BATCH):
+        # Asked first, since that takes no lock: wake-ups come with every commit on SQLite.
+        while (due := self.store.next_due()) is not None and due <= 0:
+            jobs = self.store.promote(BATCH)
             for queue_name in {job.queue_name for job in jobs}:
                 self._on_available(queue_name)
-            if len(jobs) < BATCH or self._stopping.is_set():
-                break
-        due = self.store.next_due()
-        # Due and yet not promoted: somebody holds the row. Not at once again.
-        return None if due is None else max(due, 0.05) if due <= 0 else due
+            if not jobs or self._stopping.is_set():
+                return HELD_SECONDS  # due and yet not promoted: somebody holds the row
+        return due
+
+    def look_at_schedules(self) -> None:
+        """Schedules have changed: look at them now."""
+        if self.ticker is not None:
+            self.ticker.look()
+        self.wake()
 
     def rescue(self) -> None:
         """End the claims of workers whose lease ran out, and of those that have no row."""
@@ -135,21 +152,13 @@ class Keeper(Part):
 
     def purge(self) -> bool:
         """Delete finished jobs past their retention, and old workers; whether there is more to delete."""
-        more = False
-        for state, age in conf.retention().items():
-            if age is None:
-                continue
-            for _ in range(PURGE_BATCHES):
-                gone = len(self.store.purge(state, age, BATCH))
-                if gone < BATCH or self._stopping.is_set():
-                    break
-            else:
-                more = True
+        more = self.retention.purge(self.store, self._stopping.is_set)
         self.store.purge_workers(WORKER_SECONDS)
         return more
 
     def close(self) -> None:
         """Resign, so that the next leader need not wait for the lease, and close the connection."""
+        self._renew_at = 0.0  # started again, it runs for the leadership at once
         if self._store is None:
             return
         if self.leads:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
 from django_jobs.store.base import Store
 from django_jobs.worker.parts import Part
+
+logger = logging.getLogger("django_jobs.worker")
 
 # How long a LISTEN connection is waited on before the server is asked whether it is still there.
 CHECK_SECONDS = 10.0
@@ -60,10 +63,15 @@ class NotifyListener(Listener):
 
     def stop(self) -> None:
         """Ask the part to end; the connection is cut, since nothing else ends the wait for a notification."""
-        self._stopping.set()
-        if self._store is not None:
-            self.session.cut()
-        self.wake()
+        super().stop()
+        self._cut()
+
+    def _cut(self) -> None:
+        try:
+            if self._store is not None:
+                self._store.session.cut()  # type: ignore[attr-defined]
+        except Exception as error:  # it is broken already, or being closed
+            logger.debug("The listener's connection could not be cut: %s", error)
 
     def failed(self, error: Exception) -> None:
         """A connection that was cut to stop is no error."""
@@ -74,6 +82,8 @@ class NotifyListener(Listener):
         if not self.healthy or self.session.connects != connects:
             self.healthy = True
             self._on_hint("")
+        if self._stopping.is_set():
+            self._cut()  # the stop came before there was a connection to cut
 
 
 class FileListener(Listener):
@@ -97,3 +107,13 @@ class FileListener(Listener):
             self._on_hint("")
         self.healthy = True
         self._stopping.wait(self.interval)
+
+    def failed(self, error: Exception) -> None:
+        """The number is one of the connection's, and the next one may count anew."""
+        self._version = None
+        super().failed(error)
+
+    def close(self) -> None:
+        """Close the connection, and with it forget its number."""
+        self._version = None
+        super().close()

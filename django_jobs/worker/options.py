@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from django_jobs import conf, limits
@@ -16,10 +16,14 @@ class Pool:
 
     :param queues: the queues' names; ``("*",)`` for all that no other pool of the worker names.
     :param size: how many jobs run at once.
+    :param ahead: whether jobs may be claimed before an executor is free for them. Without it none waits behind another
+        in this worker, and none is charged an attempt for having been beside a job that killed the process; but an
+        executor waits for the database before each.
     """
 
     queues: tuple[str, ...]
     size: int
+    ahead: bool = True
 
     @property
     def name(self) -> str:
@@ -38,6 +42,8 @@ class WorkerOptions:
     using: str = "default"
     pools: Sequence[Pool] = ()
     drain: bool = False
+    max_jobs: int | None = None  # after claiming so many, the worker runs them and stops
+    max_memory: int | None = None  # in MB, of the process: holding more, the worker ends its jobs and stops
     shutdown_timeout: float = field(default_factory=lambda: _setting("SHUTDOWN_TIMEOUT"))
     poll_interval: float = field(default_factory=lambda: _setting("POLL_INTERVAL"))
     notify: bool = field(default_factory=lambda: bool(conf.get("NOTIFY")))
@@ -52,18 +58,19 @@ class WorkerOptions:
 
 def pools_from_settings(concurrency: int | None = None) -> list[Pool]:
     """The pools of ``DJANGO_JOBS["QUEUES"]``, or one for all queues."""
-    queues: Mapping[str, int] = conf.get("QUEUES")
-    if queues:
-        return [Pool((name,), size) for name, size in queues.items()]
+    if pools := conf.pools():
+        return [Pool((name,), pool.size, pool.ahead) for name, pool in pools.items()]
     return [Pool((EVERY_QUEUE,), concurrency or conf.get("CONCURRENCY"))]
 
 
 def parse_pools(text: str, concurrency: int | None = None) -> list[Pool]:
-    """Pools from ``--queues``: ``default:10,mail:2``; ``*`` for all other queues.
+    """Pools from ``--queues``: ``default:10,mail:2``; ``*`` for all other queues. Whether they claim ahead, the
+    settings say.
 
     :raises ValueError: saying which part can't be read and how it should look.
     """
     size = concurrency or conf.get("CONCURRENCY")
+    known = conf.pools()
     pools: list[Pool] = []
     for part in text.split(","):
         name, colon, number = part.strip().rpartition(":") if ":" in part else (part.strip(), "", "")
@@ -79,5 +86,6 @@ def parse_pools(text: str, concurrency: int | None = None) -> list[Pool]:
             )
         if any(name in pool.queues for pool in pools):
             raise ValueError(f"the queue {name!r} is named twice")
-        pools.append(Pool((name,), int(number) if colon else size))
+        ahead = known[name].ahead if name in known else True
+        pools.append(Pool((name,), int(number) if colon else size, ahead))
     return pools

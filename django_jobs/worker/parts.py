@@ -82,9 +82,13 @@ class Part:
                 except Exception as error:
                     self.failures += 1
                     self.failed(error)
-                    self._stopping.wait(pause_after(self.failures))
+                    self._stopping.wait(self.pause())
         finally:
             self.close()
+
+    def pause(self) -> float:
+        """Seconds to wait after a step that failed."""
+        return pause_after(self.failures)
 
     def failed(self, error: Exception) -> None:
         """Log a step that failed: in one line where the database is away, with a traceback where we are at fault."""
@@ -114,11 +118,19 @@ class StopRequest:
         self.made = True
         self._queue.put(None)
 
+    def poke(self) -> None:
+        """End the wait of who waits, with no request made."""
+        self._queue.put(None)
+
+    def pause(self, timeout: float) -> None:
+        """Wait for the next request or poke, ``timeout`` seconds at most, also when one was made before."""
+        with contextlib.suppress(queue.Empty):
+            self._queue.get(timeout=timeout)
+
     def wait(self, timeout: float) -> bool:
-        """Wait for the request, ``timeout`` seconds at most; whether it was made. For one thread only."""
+        """Wait for the request, or a poke, ``timeout`` seconds at most; whether it was made. For one thread only."""
         if not self.made:
-            with contextlib.suppress(queue.Empty):
-                self._queue.get(timeout=timeout)
+            self.pause(timeout)
         return self.made
 
 

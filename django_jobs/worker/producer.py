@@ -13,6 +13,7 @@ from django_jobs.store.rows import QUEUE_NAME, WORKER_ID, JobRow
 from django_jobs.worker.buffer import Buffer
 from django_jobs.worker.options import EVERY_QUEUE, Pool
 from django_jobs.worker.parts import Part
+from django_jobs.worker.recycling import Allowance
 
 logger = logging.getLogger("django_jobs.worker")
 
@@ -58,6 +59,7 @@ class Producer(Part):
 
     :param open_store: opens a store on a connection of the producer's own.
     :param elsewhere: the queues that other pools of the worker name, for a pool of ``*``.
+    :param allowance: how many jobs the worker may still claim; None for any number.
     """
 
     name = "producer"
@@ -70,6 +72,7 @@ class Producer(Part):
         situation: Situation,
         open_store: Callable[[], Store],
         elsewhere: frozenset[str] = frozenset(),
+        allowance: Allowance | None = None,
     ) -> None:
         super().__init__()
         self.pool = pool
@@ -77,6 +80,7 @@ class Producer(Part):
         self.pace = pace
         self.situation = situation
         self.elsewhere = elsewhere
+        self.allowance = allowance
         self._open_store = open_store
         self._store: Store | None = None
         self._empty = False  # the queues had nothing left when last looked at
@@ -88,6 +92,7 @@ class Producer(Part):
         self._asked_at = 0.0
         self._done, self._seconds, self._mean = 0, 0.0, 0.0
         self._moved_at, self._moved = 0.0, 0
+        self._buffered = 0  # jobs put into the buffer so far
         self._returning: list[JobRow] = []
         self._withdrawn: deque[JobRow] = deque()  # by other threads
         buffer.on_low = self.wake
@@ -102,13 +107,13 @@ class Producer(Part):
         self._empty = False
         super().start()
 
-    def withdraw(self) -> None:
-        """Take all that no executor has begun out of the buffer, at once; for the worker's other threads.
+    def withdraw(self, unwanted: Callable[[JobRow], bool] = lambda job: True) -> None:
+        """Take what no executor has begun out of the buffer, at once; for the worker's other threads.
 
         The producer gives it back as soon as the claims are trusted, unless they were made under an id that was given
         up.
         """
-        self._withdrawn.extend(self.buffer.take_back())
+        self._withdrawn.extend(self.buffer.take_back(unwanted))
         self.wake()
 
     @property
@@ -139,7 +144,7 @@ class Producer(Part):
             return
         looks = self._looks
         self._looked_at = time.monotonic()
-        if not self._claim(min(wanted, CLAIM_JOBS)):
+        if not self._claim_allowed(min(wanted, CLAIM_JOBS)):
             self._empty = True
             if looks != self._looks:  # set first and compared after: a wake-up of this moment is not lost
                 self._empty = False
@@ -155,6 +160,8 @@ class Producer(Part):
 
     def ahead(self) -> int:
         """How many jobs to have claimed ahead, by how long the last ones took."""
+        if not self.pool.ahead:
+            return 0
         done, seconds = self.pace.totals()
         if done > self._done:
             mean = (seconds - self._seconds) / (done - self._done)
@@ -171,6 +178,12 @@ class Producer(Part):
             poll = max(poll, self.situation.poll_interval)
         return min(poll, STALE_SECONDS / 2) if self.buffer.jobs else poll
 
+    def _claim_allowed(self, limit: int) -> bool:
+        """Claim, within what the worker may still claim in its life."""
+        if self.allowance is None:
+            return self._claim(limit)
+        return self.allowance.claim(limit, self._claim, lambda: self._buffered)
+
     def _claim(self, limit: int) -> bool:
         """Claim from the pool's queues in turn, and say whether there may be more."""
         store = self.store
@@ -186,11 +199,10 @@ class Producer(Part):
                 return False
             if jobs:
                 self.buffer.put(jobs)
+                self._buffered += len(jobs)
                 self._moved_at = time.monotonic()
-                if (
-                    self.situation.worker_id != worker_id
-                ):  # given up while the claim ran: others have these jobs now
-                    self.withdraw()
+                if self.situation.worker_id != worker_id:
+                    self.withdraw()  # given up while the claim ran: others have these jobs now
             full = full or len(jobs) == limit
             limit -= len(jobs)
             if limit <= 0:

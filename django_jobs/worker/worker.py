@@ -17,10 +17,9 @@ from django_jobs import conf, limits
 from django_jobs.definitions import registry
 from django_jobs.serialization import encode
 from django_jobs.store import Guarantees, Store, own_store
-from django_jobs.store.rows import Heartbeat, JobRow, WorkerRow
+from django_jobs.store.rows import ID, Heartbeat, JobRow, WorkerRow
 from django_jobs.store.sqlite import WATCH_INTERVAL
 from django_jobs.worker import middleware
-from django_jobs.worker.attempt import Runner
 from django_jobs.worker.buffer import Buffer
 from django_jobs.worker.completer import Completer
 from django_jobs.worker.event_loop import EventLoop
@@ -32,14 +31,20 @@ from django_jobs.worker.options import EVERY_QUEUE, Pool, WorkerOptions
 from django_jobs.worker.parts import StopRequest, one_line, pause_after, until
 from django_jobs.worker.producer import Producer
 from django_jobs.worker.recorder import Recorder
+from django_jobs.worker.recycling import Retirement
+from django_jobs.worker.shared_notes import Notes, make_runner
 from django_jobs.worker.signs import Signs
 from django_jobs.worker.statistics import Statistics
+from django_jobs.worker.ticker import Ticker
 from django_jobs.worker.timeouts import Timeouts
 
 logger = logging.getLogger("django_jobs.worker")
 
 # With wake-ups that work, polling is a safety net only, and this many times slower.
 POLL_STRETCH = 10
+# The system may run a signal's handler in any thread (one that just starts takes what is pending), and then the main
+# thread, which alone runs Python's handlers, sleeps on. So it looks up this often.
+SIGNAL_SECONDS = 0.5
 # How long the last writes of a stop may take, after the jobs have had their time.
 FLUSH_SECONDS = 10.0
 
@@ -52,7 +57,10 @@ class _PoolParts:
         self.executors = Executors(
             self.buffer, worker.runner, worker.completer.put, pool.size, worker.completer.is_crowded
         )
-        self.producer = Producer(pool, self.buffer, self.executors, worker, worker.open_store, elsewhere)
+        allowance = worker.retirement.allowance
+        self.producer = Producer(
+            pool, self.buffer, self.executors, worker, worker.open_store, elsewhere, allowance
+        )
 
 
 class Worker:
@@ -61,9 +69,10 @@ class Worker:
     It installs no signal handlers: ``runjobs`` does, and calls :meth:`stop` and :meth:`stop_now`.
 
     :param options: what to work on and how.
+    :param notes: what the worker notes for its supervisor, where it has one.
     """
 
-    def __init__(self, options: WorkerOptions | None = None) -> None:
+    def __init__(self, options: WorkerOptions | None = None, notes: Notes | None = None) -> None:
         self.options = options or WorkerOptions()
         self.statistics = Statistics()
         self.signs = Signs(self.options.using)
@@ -71,20 +80,28 @@ class Worker:
         self.event_loop = EventLoop()
         self.paused: frozenset[str] = frozenset()
         self.quiet = False
+        self._informed = False  # of what is paused: by the first heartbeat, before the first claim
         self.row: WorkerRow | None = None
+        self.notes = notes
         self._stop = StopRequest()
         self._stores_lock = threading.Lock()
 
         self.store = self.open_store()
         self.guarantees: Guarantees = self.store.guarantees()
+        self.retirement = Retirement(self, self.options.max_jobs, self.options.max_memory)
+        if notes is not None:  # a supervisor, who replaces it
+            self.retirement.reasons.append(self._why_recycle)
         factories = middleware.load(conf.get("MIDDLEWARE"))
-        self.runner = Runner(registry, self.signs, factories, self.timeouts, self.event_loop)
+        self.runner = make_runner(notes, registry, self.signs, factories, self.timeouts, self.event_loop)
         self.completer = Completer(self.open_store, Recorder(self.statistics))
         named = frozenset(name for pool in self.options.pools for name in pool.queues if name != EVERY_QUEUE)
         self.pools = [_PoolParts(self, pool, named) for pool in self.options.pools]
         lease, interval = self.options.lease, self.options.heartbeat_interval
         self.reporter = Reporter(self, self._open_reporting_store, lease, interval)
-        self.keeper = Keeper(self.open_store, lease, lambda: self.reporter.healthy_for, self.look)
+        self.ticker = Ticker(self.options.using, self.look)
+        self.keeper = Keeper(
+            self.open_store, lease, lambda: self.reporter.healthy_for, self.look, self.ticker
+        )
         self.listener = self._make_listener()
 
     def _make_listener(self) -> Listener | None:
@@ -120,7 +137,10 @@ class Worker:
     @property
     def may_claim(self) -> bool:
         """Whether the producers may claim now."""
-        return not (self.quiet or self.signs.doubtful or self.signs.stopping)
+        signs = self.signs
+        return self._informed and not (
+            self.quiet or self.retirement.reason or signs.doubtful or signs.stopping
+        )
 
     @property
     def poll_interval(self) -> float:
@@ -128,6 +148,9 @@ class Worker:
         if self.listener is not None and self.listener.healthy:
             return self.options.poll_interval * POLL_STRETCH
         return self.options.poll_interval
+
+    def _why_recycle(self) -> str | None:
+        return f"{self.strays} attempts that were given up still run in it" if self.strays else None
 
     @property
     def strays(self) -> int:
@@ -141,23 +164,29 @@ class Worker:
 
     def heard(self, heartbeat: Heartbeat) -> None:
         """Take in what the heartbeat brought."""
+        before = (self._informed, self.signs.doubtful, self.paused, self.quiet)
         if self.signs.doubtful:
             logger.info("Worker %d has renewed its lease and goes on", self.worker_id)
             self.signs.doubtful = False
         self.cancel(heartbeat.cancelled)
-        changed = (
-            heartbeat.paused != self.paused or (heartbeat.worker.quiet_requested_at is not None) != self.quiet
-        )
         self.paused = heartbeat.paused
         self.quiet = heartbeat.worker.quiet_requested_at is not None
-        if changed:
+        self._informed = True
+        if before != (True, False, self.paused, self.quiet):
             self.look()
         if heartbeat.worker.stop_requested_at is not None and not self._stop.made:
             logger.info("Worker %d was asked to stop", self.worker_id)
+            if self.notes is not None:
+                self.notes.was_asked()
             self.stop()
+        self.retirement.consider()
 
     def cancel(self, job_ids: frozenset[int]) -> None:
         """These are the jobs of this worker that are to be cancelled while they run: let them know."""
+        if not job_ids <= self.signs.cancelled:
+            # Those that have not begun don't: given back, they are cancelled, and have spent no attempt.
+            for parts in self.pools:
+                parts.producer.withdraw(lambda job: job.values[ID] in job_ids)
         if job_ids != self.signs.cancelled:
             self.signs.cancelled = job_ids
             self.signs.tell()
@@ -169,13 +198,14 @@ class Worker:
                 "Worker %d could not renew its lease in time. It starts no job until it can.", self.worker_id
             )
             self.signs.doubtful = True
-            self._wake_producers()
+            self._withdraw()
 
     def given_up(self, store: Store) -> None:
         """Others have taken this worker for lost, and rescue its jobs: go on under a new id."""
         before = self.worker_id
+        self.signs.doubtful = True  # until there is a new id
+        self._withdraw()
         self._register(store)
-        self.reporter.renewed()
         logger.error(
             "Worker %d was taken for lost; its claims are gone. It goes on as %d.", before, self.worker_id
         )
@@ -186,6 +216,7 @@ class Worker:
     def _register(self, store: Store) -> None:
         queues = [pool.name for pool in self.options.pools]
         size = sum(pool.size for pool in self.options.pools)
+        began = time.monotonic()
         self.row = store.register_worker(
             socket.gethostname()[: limits.HOST_LENGTH],
             os.getpid(),
@@ -194,7 +225,10 @@ class Worker:
             django_jobs.__version__,
             self.options.lease,
         )
+        if self.notes is not None:
+            self.notes.register(self.row.id)  # before the first claim
         self.signs.worker_id = self.row.id
+        self.reporter.renewed(began)
 
     # -- wake-ups --------------------------------------------------------------------------------------------------
 
@@ -203,9 +237,10 @@ class Worker:
         for parts in self.pools:
             parts.producer.look(queue_name)
 
-    def _wake_producers(self) -> None:
+    def _withdraw(self) -> None:
+        """Let no executor begin what is buffered."""
         for parts in self.pools:
-            parts.producer.wake()
+            parts.producer.withdraw()
 
     def hint(self, hint: str) -> None:
         """A wake-up, as the listener heard it."""
@@ -213,6 +248,8 @@ class Worker:
             self.look(hint[1:])
         elif hint == "@":
             self.keeper.wake()
+        elif hint == "~":
+            self.keeper.look_at_schedules()
         elif hint.startswith("!"):
             if hint[1:] == str(self.worker_id):
                 self.reporter.wake()
@@ -232,8 +269,14 @@ class Worker:
         """Ask the worker to stop without waiting for the jobs that run."""
         self._stop.make(hurry=True)
 
+    def retire(self) -> None:
+        """Claim no more from now on, and stop when the jobs that are claimed have ended, however long they take."""
+        if self.notes is not None:
+            self.notes.retire()
+        self._stop.poke()
+
     def run(self) -> int:
-        """Work until stopped or drained. Blocks. Returns the exit code: 0."""
+        """Work until stopped, drained or retired. Blocks. Returns the exit code: 0."""
         if not self._register_patiently():
             self.store.close()
             return 0
@@ -241,9 +284,16 @@ class Worker:
             if self.options.drain:
                 self._wait_until_drained()
             else:
-                while not self._stop.wait(3600):
-                    pass
+                self._wait_until_stopped()
         return 0
+
+    def _wait_until_stopped(self) -> None:
+        while not self._stop.wait(0.02 if self.retirement.reason else SIGNAL_SECONDS):
+            if self._has_retired():
+                return
+
+    def _has_retired(self) -> bool:
+        return self.retirement.reason is not None and all(parts.executors.idle for parts in self.pools)
 
     def _register_patiently(self) -> bool:
         """Register; while the database is away, try again until stopped."""
@@ -262,15 +312,15 @@ class Worker:
 
     @contextmanager
     def _parts_running(self) -> Iterator[None]:
-        self.completer.start()
-        self.reporter.start()
-        for parts in self.pools:
-            parts.executors.start()
-            parts.producer.start()
-        if self.listener is not None:
-            self.listener.start()
-        self.keeper.start()
         try:
+            self.completer.start()
+            self.reporter.start()
+            for parts in self.pools:
+                parts.executors.start()
+                parts.producer.start()
+            if self.listener is not None:
+                self.listener.start()
+            self.keeper.start()
             yield
         finally:
             self._shut_down()
@@ -279,7 +329,7 @@ class Worker:
 
     def _wait_until_drained(self) -> None:
         while not self._stop.wait(0.01):
-            if self._at_rest() and self._nothing_due() and self._at_rest():
+            if self._has_retired() or (self._at_rest() and self._nothing_due() and self._at_rest()):
                 return
 
     def _at_rest(self) -> bool:
@@ -291,7 +341,9 @@ class Worker:
         )
 
     def _nothing_due(self) -> bool:
-        """Promote what is due, whoever leads, and look whether that, or anything, is for us."""
+        """Promote and tick what is due, whoever leads, and look whether that, or anything, is for us."""
+        self.ticker.synchronise(self.store)
+        self.ticker.maintain(self.store)
         try:
             self.store.promote()
             waiting = [name for name in self.store.waiting_queues() if name not in self.paused]
@@ -323,7 +375,10 @@ class Worker:
         self._give_back_unstarted(until(time.monotonic() + FLUSH_SECONDS))
         self._wait_for_jobs(deadline)
         self.completer.stop(FLUSH_SECONDS)
-        self.completer.join(FLUSH_SECONDS + 1)
+        if not self.completer.join(FLUSH_SECONDS + 1):
+            logger.error(
+                "The last outcomes could not be stored within %.0f s; their jobs run again", FLUSH_SECONDS
+            )
         self.keeper.join(2)
         self.reporter.stop()
         self.reporter.join(2)
@@ -364,6 +419,8 @@ class Worker:
             ):
                 logger.warning("Job %d %s did not end in time; it is %s now", job.id, job.name, job.state)
             self.store.stop_worker(self.worker_id)
+            if self.notes is not None:
+                self.notes.leave(self.statistics.completed, self.statistics.failed, self.statistics.dead)
         except Exception as error:
             logger.error(
                 "Worker %d can't say that it has stopped: %s. Its jobs run again after its lease.",

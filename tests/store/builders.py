@@ -5,6 +5,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from django.db import connection, connections
@@ -12,7 +13,7 @@ from django.db import connection, connections
 from django_jobs.models import Job
 from django_jobs.store import Store
 from django_jobs.store.base import CANCELLED, COMPLETED, FAILED, RELEASED, RETRY, SNOOZED
-from django_jobs.store.rows import JOB_COLUMNS, JobRow, NewJob, Outcome
+from django_jobs.store.rows import JOB_COLUMNS, JobRow, NewJob, NewSchedule, Outcome, ScheduleRow
 from django_jobs.store.sessions import Session
 from django_jobs.store.statements import Statement
 
@@ -71,6 +72,18 @@ class Builder:
         ids = [job.id for job in self.insert(count, **options)]
         update(ids, state=state, finalized_at=self.clock.now)
         return self.store.get(ids)
+
+    def schedule(self, key: str = "tests.schedule", **declared: Any) -> ScheduleRow:
+        """A new schedule, or a changed one, every five minutes unless told otherwise."""
+        new = NewSchedule(key, **{"name": "tests.job", "expression": "every 300 s", **declared})
+        self.store.upsert_schedules([new], now=self.clock.now)
+        return self.store.schedules(key)[0]
+
+    def planned(self, next_tick: dt.datetime, key: str = "tests.schedule", **declared: Any) -> ScheduleRow:
+        """A schedule whose next tick the keeper has worked out."""
+        schedule = self.store.advance_schedule(self.schedule(key, **declared), next_tick, now=self.clock.now)
+        assert schedule is not None
+        return schedule
 
     def again(self, job: JobRow) -> JobRow:
         """The job as it now is."""
@@ -160,6 +173,9 @@ class Recorder(Session):
     def fetch(self, statement: Statement, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
         self.seen.append((statement, parameters))
         return self.session.fetch(statement, parameters)
+
+    def transaction(self) -> AbstractContextManager[None]:
+        return self.session.transaction()
 
     def close(self) -> None:
         self.session.close()

@@ -6,7 +6,8 @@ from typing import Any
 
 from django_jobs.store import Store
 from django_jobs.store.base import COMPLETED, FAILED, RETRY, SNOOZED
-from django_jobs.store.rows import NewJob, Outcome
+from django_jobs.store.rows import NewJob, NewSchedule, Outcome
+from django_jobs.store.selecting import Criteria
 from tests.store.builders import Builder
 
 Operation = Callable[[Store], Any]
@@ -26,26 +27,54 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
     make.store.cancel([noted[0].id], now=now)
     rescued = make.worker()
     make.claimed(rescued, count=3, queue_name="rescued")
+    dying = make.worker()
+    dying_held = make.claimed(dying, count=3, queue_name="held")
     lost = make.worker(lease=1.0)
     make.claimed(lost, count=3, queue_name="lost")
     make.store.stop_worker(lost, now=now)
+    gone = make.insert(size, queue_name="gone")
+    ended = make.finished("cancelled", count=size, queue_name="gone")
+
+    def select(store: Store, **criteria: Any) -> list[int]:
+        return store.select(Criteria(**criteria), look=5, now=now).ids
+
     dead = make.finished("failed", count=size)
     make.finished("cancelled", count=3)
     make.insert(5, queue_name="waiting")
     make.insert(5, queue_name="later", run_after=make.clock.after(-10))
+    ticking = make.planned(now, "ticking")
+    waiting, failing = make.schedule("waiting"), make.schedule("failing")
+    make.schedule("gone")
+    declared = [
+        NewSchedule(key, "tests.job", "every 60 s") for key in ("ticking", "waiting", "failing", "new")
+    ]
     due = make.insert(size, queue_name="due", delay=1.0)
+    keyed = [NewJob("tests.job", unique_key=f"key {number}") for number in range(size + 1)]
+    holding = make.store.insert_many(keyed, now=now)
+    pending = make.insert(size, queue_name="pending", pending=True)
     kinds = cycle([COMPLETED, RETRY, FAILED, SNOOZED])
     return {
         "insert": lambda store: store.insert(new, now=now),
         "insert_many": lambda store: store.insert_many(
             [new, new._replace(priority=1, delay=5.0)] * 5, now=now
         ),
+        "insert_unique": lambda store: store.insert(new._replace(unique_key="new"), now=now),
+        "insert_unique, duplicate": lambda store: store.insert(keyed[0], now=now).is_duplicate,
+        "insert_many_unique": lambda store: store.insert_many(
+            [new, *(job._replace(unique_key=f"new {job.unique_key}", unique_for=60) for job in keyed)],
+            now=now,
+        ),
+        "insert_many_unique, duplicates": lambda store: (
+            store.insert_many([*keyed, new], now=now)[0].is_duplicate
+        ),
+        "replace": lambda store: store.replace({job.id: new for job in holding[:size]}, now=now),
+        "release_pending": lambda store: store.release_pending([job.id for job in pending], now=now),
         "claim": lambda store: store.claim(worker, "waiting", 3, now=now),
         "finish": lambda store: store.finish(
             [Outcome(job.id, job.claims, kind, delay=5.0) for job, kind in zip(mixed, kinds, strict=False)],
             now=now,
         ),
-        "finish, completed": lambda store: store.finish(
+        "complete": lambda store: store.finish(
             [Outcome(job.id, job.claims, COMPLETED) for job in completed], now=now
         ),
         "finish, whole rows": lambda store: store.finish(
@@ -61,17 +90,45 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
         "promote": lambda store: store.promote(limit=2, now=make.clock.after(2)),
         "next_due": lambda store: store.next_due(now=now),
         "rescue": lambda store: store.rescue(limit=100, now=now),
+        "rescue, some jobs": lambda store: store.rescue(worker_id=dying, ids=[dying_held[0].id], now=now),
         "rescue, one worker": lambda store: store.rescue(worker_id=rescued, now=now),
+        "update": lambda store: store.update([job.id for job in due], priority=5, delay=60.0, now=now),
+        "delete": lambda store: store.delete([job.id for job in gone], now=now),
+        "delete, ended": lambda store: store.delete(
+            [job.id for job in ended], "cancelled", now, whole_rows=False
+        ),
+        "select_newest": select,
+        "select_finished": lambda store: select(store, state="failed"),
+        "select_running": lambda store: select(store, state="running"),
+        "select_scheduled": lambda store: select(store, state="scheduled"),
+        "select_available": lambda store: select(store, state="available", queue_name="waiting"),
+        "select_given": lambda store: store.select(Criteria(), ids=[job.id for job in due], now=now).ids,
+        "select_expired": lambda store: (
+            store.select_expired("failed", 0.0, other_than=["mail"], look=5, now=now).ids
+        ),
         "purge": lambda store: store.purge("cancelled", 0.0, limit=2, now=now),
         "get": lambda store: store.get([job.id for job in due]),
+        "running": lambda store: store.running(worker),
         "stats": lambda store: store.stats(),
         "waiting_queues": lambda store: store.waiting_queues(),
         "register_worker": lambda store: store.register_worker("host", 1, '["*"]', 4, "1", 30.0, now=now),
         "heartbeat": lambda store: store.heartbeat(worker, 30.0, now=now),
         "lose_workers": lambda store: late in [each.id for each in store.lose_workers(now=now)],
+        "lose_worker": lambda store: store.lose_worker(dying, now=now),
         "stop_worker": lambda store: store.stop_worker(idle, now=now),
         "purge_workers": lambda store: store.purge_workers(0.0, now=now),
         "upsert_queue": lambda store: store.upsert_queue("mail", pause=True, metadata="{}", now=now),
+        "due_schedules": lambda store: store.due_schedules(now=now).schedules,
+        "tick_schedule": lambda store: store.tick_schedule(
+            ticking, now, make.clock.after(300), new, "{}", now=now
+        ),
+        "advance_schedule": lambda store: store.advance_schedule(waiting, make.clock.after(300), now=now),
+        "fail_schedule": lambda store: store.fail_schedule(failing.id, "no", now=now) is None,
+        "run_schedule": lambda store: store.run_schedule(failing.id, new, "{}", now=now),
+        "pause_schedule": lambda store: store.pause_schedule("waiting", True, now=now),
+        "upsert_schedules": lambda store: store.upsert_schedules(declared, now=now),
+        "remove_schedules": lambda store: store.remove_schedules([each.key for each in declared], now=now),
+        "schedules": lambda store: store.schedules(),
         "acquire_leadership": lambda store: store.acquire_leadership("keeper", "a", 30.0, now=now),
         "resign_leadership": lambda store: store.resign_leadership("keeper", "a", now=now),
     }
@@ -80,3 +137,10 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
 def expected_statement(name: str) -> str:
     """The statement that the operation of that name is made of."""
     return name.partition(",")[0]
+
+
+def expected_statements(name: str, vendor: str) -> list[str]:
+    """All statements that the operation of that name is made of: one, but for those that SQLite can't say in one."""
+    if vendor == "sqlite" and name == "tick_schedule":
+        return ["run_schedule", "tick_schedule"]
+    return [expected_statement(name)]

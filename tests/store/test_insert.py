@@ -28,21 +28,16 @@ AWKWARD = [
 
 
 def test_a_new_job(store, clock):
-    job = store.insert(
-        NewJob("tests.job", "mail", 7, 3, args="[1, 1e22]", kwargs='{"a": -0.0}'), now=clock.now
-    )
+    new = NewJob("tests.job", "mail", 7, 3, args="[1, 1e22]", kwargs='{"a": -0.0}', timeout=1.5, tags='["a"]')
+
+    job = store.insert(new, now=clock.now)
 
     assert (job.name, job.queue_name, job.priority, job.state) == ("tests.job", "mail", 7, "available")
     assert (job.attempt, job.max_attempts, job.claims) == (0, 3, 0)
     assert (job.created_at, job.run_after) == (clock.now, clock.now)
-    assert (job.attempted_at, job.finalized_at, job.cancel_requested_at, job.worker_id) == (
-        None,
-        None,
-        None,
-        None,
-    )
+    assert (job.attempted_at, job.finalized_at, job.cancel_requested_at, job.worker_id) == (None,) * 4
     assert (job.unique_key, job.holds_key, job.error_class, job.result) == (None, False, None, None)
-    assert (job.tags, job.errors, job.metadata) == ([], [], {})
+    assert (job.tags, job.timeout, job.errors, job.metadata) == (["a"], 1.5, [], {})
     assert (repr(job.args), repr(job.kwargs)) == ("[1, 1e+22]", "{'a': -0.0}")
     assert store.get([job.id]) == [job]
 
@@ -83,26 +78,25 @@ def test_many_come_back_in_the_order_given_with_ascending_ids(store, clock):
 
 
 def test_many_of_mixed_options_are_each_stored_as_given(store, clock):
+    whens = [{}, {"run_after": clock.after(60)}, {"delay": 5.0}, {"run_after": clock.after(-1)}]
+    extras = [
+        {},
+        {"tags": '["a", "b"]'},
+        {"timeout": 2.5, "kwargs": '{"a": 1}'},
+        {"pending": True},
+        {"tags": "[]"},
+    ]
     new = [
         NewJob(
             f"tests.job{index % 3}",
-            f"q{index % 5}",
-            index % 7,
-            1 + index % 2,
-            run_after,
-            delay,
-            f"[{index}]",
-            kwargs,
+            f"q{index % 2}",
+            priority=index % 7,
+            max_attempts=1 + index % 2,
+            args=f"[{index}]",
+            **whens[index % 4],
+            **extras[index % 5],
         )
-        for index in range(100)
-        for run_after, delay, kwargs in [
-            [
-                (None, None, "{}"),
-                (clock.after(60), None, '{"a": 1}'),
-                (None, 5.0, "{}"),
-                (clock.after(-1), None, "{}"),
-            ][index % 4]
-        ]
+        for index in range(200)
     ]
 
     jobs = store.insert_many(new, now=clock.now)
@@ -111,8 +105,28 @@ def test_many_of_mixed_options_are_each_stored_as_given(store, clock):
     for job, given in zip(jobs, new, strict=True):
         assert (job.name, job.queue_name, job.priority, job.max_attempts) == given[:4]
         assert (job.args, job.kwargs) == (json.loads(given.args), json.loads(given.kwargs))
+        assert (job.tags, job.timeout) == (json.loads(given.tags or "[]"), given.timeout)
         assert job.run_after == (given.run_after or clock.after(given.delay or 0))
-        assert job.state == ("scheduled" if job.run_after > clock.now else "available")
+        due = "scheduled" if job.run_after > clock.now else "available"
+        assert job.state == ("pending" if given.pending else due)
+
+
+@pytest.mark.parametrize("many", [False, True], ids=["insert", "insert_many"])
+def test_a_pending_job_waits_whatever_its_time(store, make, clock, many):
+    new = [
+        NewJob("tests.job", pending=True, **when)
+        for when in ({}, {"delay": 5.0}, {"run_after": clock.after(-5)})
+    ]
+
+    jobs = (
+        store.insert_many(new, now=clock.now) if many else [store.insert(each, now=clock.now) for each in new]
+    )
+
+    assert [job.state for job in jobs] == ["pending"] * 3
+    assert jobs == store.get(job.id for job in jobs)
+    assert store.promote(now=clock.advance(60)) == []
+    assert store.next_due(now=clock.now) is None
+    assert store.claim(make.worker(), "default", 10, now=clock.now) == []
 
 
 @pytest.mark.parametrize("text", AWKWARD)

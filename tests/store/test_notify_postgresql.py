@@ -1,6 +1,7 @@
 """Wake-ups on PostgreSQL: short hints, once for each queue and transaction, when it commits and only then.
 
 ``+queue``: there is an available job. ``@``: a scheduled one. ``!worker``: a running one is to be cancelled.
+``~``: schedules have changed.
 """
 
 import psycopg
@@ -40,6 +41,8 @@ def hints(transactional_db):
         ({"delay": 5.0}, {"@"}),
         ({"run_after": -5}, {"+mail"}),
         ({"run_after": 5}, {"@"}),
+        ({"pending": True}, set()),
+        ({"pending": True, "delay": 5.0}, set()),
     ],
 )
 def test_inserting(store, clock, hints, when, expected):
@@ -61,6 +64,42 @@ def test_many_inserted_send_one_hint_for_each_queue(store, clock, hints):
     store.insert_many([*new, NewJob("tests.job", "later", delay=5.0)], now=clock.now)
 
     assert sorted(hints()) == sorted(["+mail", "+default", '+a "b" \\c, {d}', "+é", "@"])
+
+
+def test_of_unique_jobs_only_those_that_are_inserted_send_hints(store, clock, hints):
+    keyed = [NewJob("tests.job", queue, unique_key=queue) for queue in ("a", "b", "c")]
+    store.insert(keyed[0], now=clock.now)
+    store.insert(NewJob("tests.job", unique_key="later", delay=5.0), now=clock.now)
+    assert sorted(hints()) == ["+a", "@"]
+
+    store.insert(keyed[0], now=clock.now)
+    store.insert_many(keyed[:1], now=clock.now)
+    store.insert(NewJob("tests.job", unique_key="pending", pending=True), now=clock.now)
+    assert hints() == []
+
+    waiting = NewJob("tests.job", "c", unique_key="pending too", pending=True)
+    store.insert_many([*keyed, waiting, NewJob("tests.job", "b")], now=clock.now)
+    assert sorted(hints()) == ["+b", "+c"]
+
+
+def test_replacing(store, clock, hints):
+    new = NewJob("tests.job", "mail", unique_key="key", replace=True)
+    store.insert(new, now=clock.now)
+    hints()
+
+    store.insert(new._replace(delay=5.0), now=clock.now)
+    assert hints() == ["@"]
+    store.insert(new, now=clock.now)
+    assert hints() == ["+mail"]
+
+
+def test_releasing_pending_jobs(store, make, clock, hints):
+    now, later = make.one(queue_name="mail", pending=True), make.one(pending=True, delay=5.0)
+    assert hints() == []
+
+    store.release_pending([now.id, later.id], now=clock.now)
+
+    assert sorted(hints()) == ["+mail", "@"]
 
 
 def test_one_transaction_sends_each_hint_once_when_it_commits(shared, clock, hints):
@@ -230,3 +269,21 @@ def test_listening(store, open_store, clock):
 
     assert list(heard) == ["+mail"]
     assert list(session.listen(timeout=0)) == []
+
+
+def test_schedules(store, make, clock, hints):
+    schedule = make.schedule()
+    assert hints() == ["~"]
+    make.schedule()
+    assert hints() == []
+
+    new = NewJob("tests.job", "mail")
+    store.tick_schedule(schedule, clock.now, clock.after(300), new, "{}", now=clock.now)
+    assert hints() == ["+mail"]
+    store.run_schedule(schedule.id, new, "{}", now=clock.now)
+    assert hints() == ["+mail"]
+
+    store.pause_schedule(schedule.key, True, now=clock.now)
+    assert hints() == ["~"]
+    store.pause_schedule(schedule.key, False, now=clock.now)
+    assert hints() == ["~"]

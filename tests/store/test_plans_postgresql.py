@@ -1,7 +1,7 @@
 """PostgreSQL's plans, with statistics that are stale as a queue's are: by the intended index, whatever was estimated.
 
 The worker's own statements are planned as the worker's session does it: prepared, with a generic plan, under the
-session's settings. Those that find jobs by id must be right under a site's own settings too.
+session's settings. Those that find jobs by id or key must be right under a site's own settings too.
 """
 
 import json
@@ -25,9 +25,15 @@ FINISHED, UNIQUE = "django_jobs_job_finished", "django_jobs_job_unique_key"
 INDEXES = {
     "insert": set(),
     "insert_many": set(),
+    "insert_unique": {UNIQUE},
+    "insert_unique, duplicate": {UNIQUE},
+    "insert_many_unique": {UNIQUE},
+    "insert_many_unique, duplicates": {UNIQUE},
+    "replace": {KEY},
+    "release_pending": {KEY},
     "claim": {KEY, CLAIM},
     "finish": {KEY},
-    "finish, completed": {KEY},
+    "complete": {KEY},
     "finish, whole rows": {KEY},
     "merge_metadata": {KEY},
     "cancel_requests": {RUNNING},
@@ -38,14 +44,54 @@ INDEXES = {
     "next_due": {DUE},
     "rescue": {KEY, RUNNING},
     "rescue, one worker": {KEY, RUNNING},
+    "rescue, some jobs": {KEY, RUNNING},
+    "running": {RUNNING},
     "purge": {KEY, FINISHED},
+    "update": {KEY},
+    "delete": {KEY},
+    "delete, ended": {KEY},
+    "select_newest": {KEY},
+    "select_finished": {FINISHED},
+    "select_running": {RUNNING},
+    "select_scheduled": {DUE},
+    "select_available": {CLAIM},
+    "select_given": {KEY},
+    "select_expired": {FINISHED},
     "get": {KEY},
     "waiting_queues": {CLAIM},
     "heartbeat": {RUNNING},
     "purge_workers": {RUNNING},
 }
-BY_ID = ["finish", "finish, completed", "finish, whole rows", "merge_metadata", "release", "cancel", "retry", "get"]
-IN_ORDER = ["claim", "promote", "next_due", "purge"]
+BY_ID = [
+    "insert_unique",
+    "insert_unique, duplicate",
+    "insert_many_unique",
+    "insert_many_unique, duplicates",
+    "replace",
+    "release_pending",
+    "finish",
+    "complete",
+    "finish, whole rows",
+    "merge_metadata",
+    "release",
+    "cancel",
+    "retry",
+    "update",
+    "delete",
+    "delete, ended",
+    "select_given",
+    "get",
+]
+IN_ORDER = ["claim", "promote", "next_due", "purge", "running"]
+SEARCHES = [
+    "select_newest",
+    "select_finished",
+    "select_running",
+    "select_scheduled",
+    "select_available",
+    "select_expired",
+]
+BOUNDED = ["claim", "promote", "purge"]
 
 
 @pytest.fixture
@@ -137,13 +183,16 @@ def test_the_workers_session_goes_by_the_intended_index(statements, store):
     plans = {name: generic_plan(driver, *statements[name]) for name in INDEXES}
 
     assert {name: indexes_of_jobs(plan) for name, plan in plans.items()} == INDEXES
+    for name in BOUNDED:
+        limits = [node["Parent Relationship"] for node in plans[name] if node["Node Type"] == "Limit"]
+        assert limits == ["InitPlan"], f"{name} may run its subquery again, and then exceeds its limit"
     for name in IN_ORDER:
         assert "Sort" not in {node["Node Type"] for node in plans[name]}, (
             f"{name} sorts what its index has in order"
         )
 
 
-def test_under_a_sites_own_settings_too_ids_are_found_by_the_primary_key(statements):
+def test_under_a_sites_own_settings_too_ids_and_keys_are_found_by_their_index(statements):
     plans = {name: custom_plan(*statements[name]) for name in BY_ID}
 
     assert {name: indexes_of_jobs(plan) for name, plan in plans.items()} == {
@@ -162,3 +211,22 @@ def test_a_site_that_forces_generic_plans_too(statements):
     assert {name: indexes_of_jobs(plan) for name, plan in plans.items()} == {
         name: INDEXES[name] for name in BY_ID
     }
+
+
+def test_under_a_sites_own_settings_a_search_goes_by_its_index_and_stops_at_its_bound(statements):
+    plans = {name: custom_plan(*statements[name]) for name in SEARCHES}
+
+    assert {name: indexes_of_jobs(plan) for name, plan in plans.items()} == {
+        name: INDEXES[name] for name in SEARCHES
+    }
+    for name, plan in plans.items():
+        # What is looked at comes out of the index in its order, and only so far as the limit goes.
+        for node in plan:
+            if "Sort" in node["Node Type"]:
+                assert "django_jobs_job" not in {each.get("Relation Name") for each in fed_by(node)}, name
+
+
+def fed_by(plan: dict[str, Any]) -> list[dict[str, Any]]:
+    """The node and those whose rows it takes; common table expressions, which hang on the topmost node, are not."""
+    children = [child for child in plan.get("Plans", []) if child["Parent Relationship"] != "InitPlan"]
+    return [plan, *(node for child in children for node in fed_by(child))]

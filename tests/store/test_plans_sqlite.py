@@ -12,6 +12,8 @@ pytestmark = pytest.mark.sqlite
 KEY = "SEARCH django_jobs_job USING INTEGER PRIMARY KEY (rowid=?)"
 WORKER = "SEARCH django_jobs_worker USING INTEGER PRIMARY KEY (rowid=?)"
 RUNNING = "USING INDEX django_jobs_job_running"
+FINISHED = "SEARCH django_jobs_job USING INDEX django_jobs_job_finished"
+CLAIM = "SEARCH django_jobs_job USING INDEX django_jobs_job_claim"
 RESCUE = {
     KEY,
     f"SEARCH django_jobs_job {RUNNING}",
@@ -24,9 +26,15 @@ RESCUE = {
 PLANS = {
     "insert": set(),
     "insert_many": set(),
+    "insert_unique": set(),
+    "insert_unique, duplicate": set(),
+    "insert_many_unique": set(),
+    "insert_many_unique, duplicates": set(),
+    "replace": {KEY},
+    "release_pending": {KEY},
     "claim": {KEY, WORKER, "SEARCH django_jobs_job USING INDEX django_jobs_job_claim (queue_name=?)"},
     "finish": {KEY},
-    "finish, completed": {KEY},
+    "complete": {KEY},
     "finish, whole rows": {KEY},
     "merge_metadata": {KEY},
     "cancel_requests": {f"SEARCH django_jobs_job {RUNNING} (worker_id=?)"},
@@ -41,10 +49,25 @@ PLANS = {
     "next_due": {"SCAN django_jobs_job USING INDEX django_jobs_job_due"},
     "rescue": RESCUE,
     "rescue, one worker": RESCUE,
+    "rescue, some jobs": RESCUE,
+    "running": {f"SEARCH django_jobs_job {RUNNING} (worker_id=? AND id>?)"},
     "purge": {
         KEY,
         "SEARCH django_jobs_job USING INDEX django_jobs_job_finished (state=? AND finalized_at>? AND finalized_at<?)",
     },
+    "update": {KEY, "SEARCH job USING INTEGER PRIMARY KEY (rowid=?)"},
+    "delete": {KEY},
+    "delete, ended": {KEY},
+    "select_newest": {"SEARCH django_jobs_job USING INTEGER PRIMARY KEY (rowid<?)"},
+    "select_finished": {f"{FINISHED} (state=? AND finalized_at>? AND finalized_at<?)"},
+    "select_running": {f"SEARCH django_jobs_job {RUNNING} (worker_id>?)"},
+    "select_scheduled": {"SEARCH django_jobs_job USING INDEX django_jobs_job_due (run_after>?)"},
+    "select_available": {
+        f"{CLAIM} (queue_name=? AND priority=? AND run_after>?)",
+        f"{CLAIM} (queue_name=? AND priority<?)",
+    },
+    "select_given": {"SEARCH job USING INTEGER PRIMARY KEY (rowid=?)"},
+    "select_expired": {f"{FINISHED} (state=? AND finalized_at>? AND finalized_at<?)"},
     "get": {KEY},
     # The only one that reads all jobs: it counts them.
     "stats": {"SCAN django_jobs_job"},
@@ -55,6 +78,7 @@ PLANS = {
     "register_worker": set(),
     "heartbeat": {WORKER, f"SEARCH django_jobs_job {RUNNING} (worker_id=?)", "SCAN django_jobs_queue"},
     "lose_workers": {"SCAN django_jobs_worker"},
+    "lose_worker": {WORKER},
     "stop_worker": {WORKER},
     "purge_workers": {"SCAN django_jobs_worker", f"SEARCH job {RUNNING} (worker_id=?)"},
     "upsert_queue": set(),
@@ -62,6 +86,18 @@ PLANS = {
     "resign_leadership": {
         "SEARCH django_jobs_leadership USING INDEX sqlite_autoindex_django_jobs_leadership_1 (name=?)"
     },
+    # There are as many schedules as the code declares: a handful.
+    "schedules": {"SCAN django_jobs_schedule USING INDEX sqlite_autoindex_django_jobs_schedule_1"},
+    "due_schedules": {"SCAN django_jobs_schedule"},
+    "upsert_schedules": set(),
+    "remove_schedules": {"SCAN django_jobs_schedule"},
+    "pause_schedule": {
+        "SEARCH django_jobs_schedule USING INDEX sqlite_autoindex_django_jobs_schedule_1 (key=?)"
+    },
+    "advance_schedule": {"SEARCH django_jobs_schedule USING INTEGER PRIMARY KEY (rowid=?)"},
+    "fail_schedule": {"SEARCH django_jobs_schedule USING INTEGER PRIMARY KEY (rowid=?)"},
+    "run_schedule": set(),
+    "tick_schedule": set(),
 }
 # The tables, and what the statements call them; the other lines are about queries within the statement.
 TABLE = re.compile(r"(SEARCH|SCAN) (django_jobs_\w+|job|live|worker)\b")
@@ -91,3 +127,11 @@ def test_each_statement_goes_by_its_index(plans):
 def test_what_has_a_limit_is_read_in_its_order_and_never_sorted(plans):
     for name in ("claim", "promote", "next_due", "purge"):
         assert "USE TEMP B-TREE FOR ORDER BY" not in plans[name], name
+
+
+def test_what_is_looked_at_comes_in_the_order_of_its_index(plans):
+    for name in [name for name in plans if name.startswith("select_") and name != "select_given"]:
+        plan = plans[name]
+        for position, line in enumerate(plan):
+            if "django_jobs_job" in line:
+                assert "TEMP B-TREE" not in plan[position + 1], name

@@ -75,9 +75,13 @@ class Gate:
         self.reached = threading.Event()
         self.opened = threading.Event()
 
-    def __call__(self, *args: Any, **kwargs: Any) -> None:
+    def enter(self) -> None:
         self.reached.set()
         assert self.opened.wait(TIMEOUT), "the gate was never opened"
+
+    def __call__(self, *args: Any) -> None:
+        """For a hook, which is given arguments."""
+        self.enter()
 
     def wait(self) -> None:
         assert self.reached.wait(TIMEOUT), "nobody came to the gate"
@@ -125,7 +129,9 @@ class FakeStore:
         with self.lock:
             for job in jobs:
                 self.waiting[job.queue_name].append(
-                    changed(job, state="available", attempt=job.attempt - 1, claims=job.claims - 1, worker_id=None)
+                    changed(
+                        job, state="available", attempt=job.attempt - 1, claims=job.claims - 1, worker_id=None
+                    )
                 )
 
     def called(self, method: str) -> list[tuple[Any, ...]]:

@@ -661,9 +661,12 @@ def test_what_a_job_sets_ends_with_it(run, ends):
 
 
 def test_a_job_does_not_see_what_is_set_around_the_worker(run):
+    def look():
+        return variable.get()
+
     token = variable.set("around")
     try:
-        assert run(lambda: variable.get()).outcome.result == '"nothing"'
+        assert run(look).outcome.result == '"nothing"'
     finally:
         variable.reset(token)
 

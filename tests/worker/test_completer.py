@@ -272,6 +272,29 @@ def test_the_second_writer_takes_no_rest_of_its_full_batch_either(double, told, 
     assert [sorted(batch) for batch in batches(double)][-1] == list(range(12, 20))
 
 
+def test_where_no_second_writer_can_start_the_first_one_does_it(
+    double, told, started, small, monkeypatch, caplog
+):
+    """It is started in an executor's thread, which must not end of it."""
+    completer = started_double(double, told, started)
+    gate = double.gates[1] = Gate()
+    completer.put(attempted(1))
+    gate.wait()
+
+    def fail(self):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", fail)
+        put_all(completer, range(2, 13))
+    assert "second writer can't start" in caplog.text
+    gate.open()
+    eventually(lambda: completer.idle)
+
+    assert stored(double) == list(range(1, 13))
+    assert completer.writers == 1
+
+
 def test_never_more_than_two_writes_at_once(double, told, started, small):
     completer = started_double(double, told, started)
 
@@ -639,13 +662,17 @@ def test_it_becomes_a_dead_letter_that_says_so_in_ascii(completer, store, told, 
     eventually(lambda: completer.idle)
 
     (outcome,) = store.finished
-    assert (outcome.kind, outcome.error_class, outcome.result) == ("failed", "django_jobs.OutcomeNotStorable", None)
+    assert (outcome.kind, outcome.error_class, outcome.result) == (
+        "failed",
+        "django_jobs.OutcomeNotStorable",
+        None,
+    )
     assert outcome.errors.isascii()
     first, error = json.loads(outcome.errors)
     assert (first["number"], first["message"]) == (4, "é \ud800")
     assert (error["number"], error["attempt"], error["class"]) == (5, 3, "django_jobs.OutcomeNotStorable")
     assert error["message"].startswith("DataError: ung\\xfcltig")
-    assert "The outcome of job 1 can't be stored" in caplog.text
+    assert "Job 1: its outcome can't be stored: DataError: ung" in caplog.text
 
 
 def test_its_error_is_stored_even_where_nothing_else_of_the_row_can_be_read(completer, store, monkeypatch):
@@ -681,18 +708,65 @@ def test_one_that_makes_the_database_fail_in_a_strange_way_is_found_too(complete
     assert kinds == {id_: "failed" if id_ == 5 else "completed" for id_ in range(9)}
 
 
-def test_an_error_while_the_dead_letter_is_written_is_the_database_s(completer, store, told, pauses):
-    poisoned(store, 1)
-    store.faults["finish"] = [DataError("bad"), OperationalError("away")]
+@pytest.mark.parametrize("moment", range(6))
+def test_a_bad_outcome_and_an_outage_at_once_lose_nothing(completer, store, told, pauses, moment):
+    """The database goes away after that many statements, for three of them."""
+    calls = []
+
+    def check(outcomes):
+        calls.append(1)
+        if moment < len(calls) <= moment + 3:
+            raise OperationalError("away")
+        for outcome in outcomes:
+            if outcome.id == 1 and outcome.error_class != "django_jobs.OutcomeNotStorable":
+                raise DataError("bad")
+
+    store.before["finish"] = check
     completer.put(attempted(1))
-    eventually(lambda: completer.lost or completer.idle)
+    eventually(lambda: completer.idle)
 
-    assert completer.lost + len(store.finished) == 1
+    assert [(outcome.id, outcome.kind) for outcome in store.finished] == [(1, "failed")]
+    assert (completer.lost, told) == (0, [(1, "failed", True)])
 
 
-def test_what_follows_a_stored_batch_may_fail_without_harm(store, started, caplog):
+@pytest.mark.parametrize("statements", range(4, 14))
+def test_an_outage_may_end_at_any_statement_and_no_good_outcome_is_to_blame(
+    completer, store, told, pauses, statements
+):
+    calls = []
+
+    def check(outcomes):
+        calls.append(1)
+        if len(calls) <= statements:
+            raise InternalError("cannot execute UPDATE in a read-only transaction")
+
+    store.before["finish"] = check
+    completer.put(attempted(1))
+    eventually(lambda: completer.idle)
+
+    assert (completer.lost, told) == (0, [(1, "completed", True)])
+
+
+def test_an_outcome_whose_row_somebody_holds_for_long_is_stored_in_the_end(completer, store, told, pauses):
+    """Its statement runs into a time-out, again and again, and the database is well."""
+    held = list(range(30))
+
+    def check(outcomes):
+        if held and any(outcome.id == 1 for outcome in outcomes):
+            held.pop()
+            raise OperationalError("canceling statement due to statement timeout")
+
+    store.before["finish"] = check
+    put_all(completer, [1, 2, 3])
+    eventually(lambda: completer.idle)
+
+    assert sorted(told) == [(id_, "completed", True) for id_ in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("error", [ValueError("in a signal's receiver"), SystemExit(3)], ids=repr)
+def test_what_follows_a_stored_batch_may_fail_without_harm(store, started, caplog, error):
     def fail(batch, ended):
-        raise ValueError("in a signal's receiver")
+        raise error
 
     completer = started(Completer(store.open, fail))
     put_all(completer, [1])
@@ -742,7 +816,28 @@ def test_a_stop_of_two_writers_writes_everything_first(double, told, started, sm
     assert double.closed == 2
 
 
-def test_a_stop_while_the_database_is_away_has_an_end_and_says_what_is_lost(store, told, started, pauses, caplog):
+def test_a_stop_waits_for_what_the_other_writer_has_of_the_same_job(double, told, started, small):
+    first, second = Gate(), Gate()
+    double.gates = {1: first, 2: second}
+    completer = started_double(double, told, started)
+    completer.put(attempted(1))
+    first.wait()
+    completer.put(claim_of(2, 1, "retry", delay=5.0))
+    put_all(completer, range(3, 12))
+    second.wait()
+    completer.put(claim_of(2, 2))
+    completer.stop()
+    first.open()
+    eventually(lambda: 1 in stored(double))
+    second.open()
+
+    assert completer.join(TIMEOUT)
+    assert [outcome.claims for outcome in double.finished if outcome.id == 2] == [1, 2]
+
+
+def test_a_stop_while_the_database_is_away_has_an_end_and_says_what_is_lost(
+    store, told, started, pauses, caplog
+):
     completer = started(Completer(store.open, told))
 
     def away(outcomes):

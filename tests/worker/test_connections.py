@@ -6,6 +6,7 @@ import types
 
 import psycopg
 import pytest
+from asgiref.sync import sync_to_async
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections, transaction
 from django.db.backends.signals import connection_created
 from django.db.utils import InterfaceError
@@ -113,6 +114,10 @@ def turn_autocommit_off():
     Effect.objects.create(job_id=2, claims=1, pid=1)
 
 
+def turn_autocommit_off_and_do_nothing():
+    transaction.set_autocommit(False)
+
+
 def close():
     connection.ensure_connection()
     connection.close()
@@ -155,10 +160,22 @@ def forget_the_wrapper():
 
 
 EVERYWHERE = [
-    begin, begin_and_fail, exit_in_a_transaction, abort, begin_in_sql, turn_autocommit_off, close, close_in_a_transaction,
-    close_behind_djangos_back, close_behind_djangos_back_in_a_transaction, swallow_an_error, leave_a_savepoint,
-    mark_for_rollback, forget_the_wrapper,
-]  # fmt: skip
+    begin,
+    begin_and_fail,
+    exit_in_a_transaction,
+    abort,
+    begin_in_sql,
+    turn_autocommit_off,
+    turn_autocommit_off_and_do_nothing,
+    close,
+    close_in_a_transaction,
+    close_behind_djangos_back,
+    close_behind_djangos_back_in_a_transaction,
+    swallow_an_error,
+    leave_a_savepoint,
+    mark_for_rollback,
+    forget_the_wrapper,
+]
 
 
 def end_own_server_process():
@@ -210,7 +227,12 @@ BREAKING = [*EVERYWHERE, *[pytest.param(function, marks=pytest.mark.postgresql) 
 
 @pytest.mark.parametrize("break_it", BREAKING, ids=lambda function: function.__name__)
 def test_the_next_job_has_a_sound_connection(thread, break_it):
-    raising = (begin_and_fail, exit_in_a_transaction, end_own_server_process, end_own_server_process_in_a_transaction)
+    raising = (
+        begin_and_fail,
+        exit_in_a_transaction,
+        end_own_server_process,
+        end_own_server_process_in_a_transaction,
+    )
 
     ended = thread.run(break_it)
     assert ended.outcome.kind == ("retry" if break_it in raising else "completed"), ended.trace
@@ -264,6 +286,24 @@ def test_a_connection_older_than_conn_max_age_is_not_used_on(thread, opened):
 
     assert len(opened) == 2
     assert is_closed(opened[0])
+
+
+def test_async_jobs_use_and_leave_the_connections_of_their_thread_as_others_do(thread, opened):
+    async def awrite():
+        await Effect.objects.acreate(job_id=1, claims=1, pid=1)
+
+    async def abegin():
+        await sync_to_async(begin)()
+
+    for _ in range(3):
+        thread.must_complete(awrite)
+    thread.must_complete(write)
+    assert len(opened) == 1
+
+    thread.must_complete(abegin)
+    thread.must_complete(write)
+    assert len(opened) == 2
+    assert list(Effect.objects.values_list("job_id", flat=True)) == [1] * 5
 
 
 def test_a_job_without_a_query_opens_no_connection(thread, opened):
@@ -328,7 +368,9 @@ def test_queries_are_not_logged_on_and_on(thread, settings):
     assert counts[1] == counts[3] > 0
 
 
-def test_a_site_without_autocommit_has_its_connection_kept_and_its_leftovers_rolled_back(thread, opened, monkeypatch):
+def test_a_site_without_autocommit_has_its_connection_kept_and_its_leftovers_rolled_back(
+    thread, opened, monkeypatch
+):
     monkeypatch.setitem(connections.settings[DEFAULT_DB_ALIAS], "AUTOCOMMIT", False)
 
     def commit():
@@ -386,6 +428,17 @@ def test_a_connection_of_a_pool_is_put_back_after_each_job(thread, monkeypatch):
     assert pool.out == 0
     # The fourth is the one that the server process was ended with.
     assert pool.returned == [True, False, True, True, False, True]
+
+
+@pytest.mark.parametrize("usable", [True, False])
+def test_after_an_error_a_connection_of_another_database_is_asked_whether_it_is_usable(usable):
+    wrapper = types.SimpleNamespace(
+        vendor="mysql", in_atomic_block=False, closed_in_transaction=False, needs_rollback=False, connection=object(),
+        autocommit=True, errors_occurred=True, is_usable=lambda: usable, settings_dict={"AUTOCOMMIT": True},
+    )  # fmt: skip
+
+    assert kept._sound(wrapper) is usable
+    assert wrapper.errors_occurred is not usable
 
 
 def test_a_connection_that_can_not_be_closed_is_forgotten_all_the_same():

@@ -63,7 +63,7 @@ def test_jobs_run_at_once_as_many_as_there_are_threads(executors, define):
 
 def test_who_runs_a_job_is_not_idle_and_is_told_as_running(executors, define):
     gate = Gate()
-    definition = define(lambda: gate())
+    definition = define(gate.enter)
     pool = executors(2)
     eventually(lambda: pool.idle)
 
@@ -138,9 +138,29 @@ def test_a_fault_of_the_worker_s_own_is_an_outcome_too(executors, define, caplog
     assert "The executor failed at job 1" in caplog.text
 
 
+def test_a_failure_beside_the_jobs_does_not_end_the_thread(executors, define, monkeypatch, caplog):
+    monkeypatch.setattr(executor, "RECOVERY_SECONDS", 0.0)
+    errors = [RuntimeError("can't start new thread"), SystemExit(3), MemoryError()]
+    ended = []
+
+    def emit(attempted):
+        ended.append(attempted)
+        if errors:
+            raise errors.pop(0)
+
+    definition = define(lambda: None)
+    pool = executors(1, emit=emit)
+    pool.buffer.put(rows(5, name=definition.name))
+    eventually(lambda: len(ended) == 5)
+    eventually(lambda: pool.idle)
+
+    assert pool.running() == []
+    assert caplog.text.count("An executor failed beside its jobs, and goes on") == 3
+
+
 def test_a_stop_lets_the_running_job_end_and_leaves_the_buffered_ones(executors, define):
     gate = Gate()
-    definition = define(lambda: gate())
+    definition = define(gate.enter)
     pool = executors(1)
     pool.buffer.put(rows(3, name=definition.name))
     gate.wait()
@@ -180,7 +200,7 @@ def test_executors_that_nobody_waits_for_do_not_keep_the_process(executors):
 
 def test_the_producer_is_told_once_when_the_buffer_runs_low(executors, define):
     gate = Gate()
-    first = define(lambda: gate())
+    first = define(gate.enter)
     other = define(lambda: None)
     pool = executors(1)
     eventually(lambda: pool.idle)

@@ -73,7 +73,9 @@ def test_a_message_is_kept():
     assert message_of(ValueError("über\n日本")) == "über\n日本"
 
 
-@pytest.mark.parametrize("error", [ValueError("second"), SystemExit(3), KeyboardInterrupt(), GeneratorExit(), None])
+@pytest.mark.parametrize(
+    "error", [ValueError("second"), SystemExit(3), KeyboardInterrupt(), GeneratorExit(), None]
+)
 def test_a_message_that_can_not_be_read_says_so(error):
     text = message_of(Unreadable(error) if error else Unreadable(None))
 
@@ -118,11 +120,10 @@ def test_the_outermost_frames_can_be_left_out():
     def inner():
         raise ValueError("x")
 
-    try:
+    with pytest.raises(ValueError, match="x") as caught:
         outer()
-    except ValueError as error:
-        assert "in outer" in traceback_of(error, ours=False), "only the worker's own frames are left out"
-        assert "in inner" in traceback_of(error, ours=False)
+    assert "in outer" in traceback_of(caught.value, ours=False), "only the worker's own frames are left out"
+    assert "in inner" in traceback_of(caught.value, ours=False)
 
 
 def test_causes_in_a_circle_end():
@@ -233,8 +234,8 @@ def test_ten_thousand_errors_that_were_there_are_brought_down_to_the_bound(setti
 @pytest.mark.parametrize(
     "before",
     [
-        "{}", '{"a": 1}', "[]", "null", "5", '"text"', "true", "[1, null, [2]]", "no JSON", "[NaN]", Undecodable("[\\xff"),
-        "[" * 3000, b"[]", b"\xff",
+        "{}", '{"a": 1}', "[]", "null", "5", '"text"', "true", "[1, null, [2]]", "no JSON", "[NaN]",
+        Undecodable("[\\xff"), "[" * 3000, b"[]", b"\xff",
     ],
 )  # fmt: skip
 def test_what_somebody_else_wrote_there_does_not_keep_an_error_from_being_recorded(before):
@@ -271,3 +272,16 @@ def test_the_time_of_an_error_is_now_by_default():
 
     assert dt.datetime.fromisoformat(entry["at"]).tzinfo is not None
     assert entry["attempted_at"] is None
+
+
+@pytest.mark.parametrize("large", ["traceback", "message"])
+def test_all_errors_together_are_bounded_in_bytes(large, settings):
+    settings.DJANGO_JOBS = {"MAX_ERRORS": 1000, "MAX_TRACEBACK_BYTES": 1_000_000}
+    before = [{"number": number, "message": "", "traceback": "", large: "é" * 10_000} for number in range(1, 500)]
+
+    text = with_error(row(errors=json.dumps(before)), "ValueError", "new", "x" * 1_000_000)
+
+    assert len(text.encode()) <= 2_000_000
+    errors = json.loads(text)
+    assert (errors[0]["number"], errors[-1]["number"]) == (1, 500)
+    assert len(errors[-1]["traceback"]) == 1_000_000, "the new one is kept whole"

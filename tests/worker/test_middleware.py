@@ -65,7 +65,12 @@ async def async_step(context):
 @pytest.mark.parametrize(("function", "is_async"), [(step, False), (async_step, True)])
 def test_the_first_is_the_outermost_whatever_is_sync_and_async(function, is_async):
     seen = []
-    factories = [recording("a", seen), async_recording("b", seen), recording("c", seen), async_recording("d", seen)]
+    factories = [
+        recording("a", seen),
+        async_recording("b", seen),
+        recording("c", seen),
+        async_recording("d", seen),
+    ]
 
     assert call(factories, function, is_async) == "result"
     assert seen == [f"{name} before" for name in "abcd"] + [f"{name} after" for name in "dcba"]

@@ -87,3 +87,10 @@ def test_a_setting_that_is_none_is_refused(settings):
 
 def test_a_pool_is_named_by_its_queues():
     assert Pool(("a", "b"), 1).name == "a,b"
+
+
+def test_whether_a_pool_claims_ahead_the_settings_say(settings):
+    settings.DJANGO_JOBS = {"QUEUES": {"a": {"size": 2, "ahead": False}, "b": 3}}
+
+    assert pools_from_settings() == [Pool(("a",), 2, ahead=False), Pool(("b",), 3)]
+    assert parse_pools("a:5,c") == [Pool(("a",), 5, ahead=False), Pool(("c",), 10)]

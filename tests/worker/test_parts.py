@@ -1,13 +1,14 @@
 """What the parts have in common: a thread that steps, waits, backs off after errors, stops and starts again."""
 
 import logging
+import sys
 import threading
 
 import pytest
 from django.db.utils import OperationalError
 
 from django_jobs.worker import parts
-from django_jobs.worker.parts import LONGEST_PAUSE, Part, one_line, pause_after, until
+from django_jobs.worker.parts import LONGEST_PAUSE, Part, StopRequest, one_line, pause_after, until
 from tests.waiting import eventually
 from tests.worker.fakes import TIMEOUT
 
@@ -108,13 +109,18 @@ def test_a_stop_ends_the_pause_after_an_error(started, monkeypatch):
     assert part.join(TIMEOUT)
 
 
-def test_an_error_of_the_database_is_told_in_one_line_and_one_of_ours_with_its_traceback(started, monkeypatch, caplog):
+def test_an_error_of_the_database_is_told_in_one_line_and_one_of_ours_with_its_traceback(
+    started, monkeypatch, caplog
+):
     monkeypatch.setattr(parts, "pause_after", lambda *failures: 0.0)
     part = started(Steps(OperationalError("server\n  closed"), ValueError("our fault")))
     eventually(lambda: part.steps == 3)
 
     database, ours = [record for record in caplog.records if record.name == "django_jobs.worker"]
-    assert database.getMessage() == "The stepper has a database error (1 in a row): OperationalError: server closed"
+    assert (
+        database.getMessage()
+        == "The stepper has a database error (1 in a row): OperationalError: server closed"
+    )
     assert (database.levelno, database.exc_info) == (logging.WARNING, None)
     assert (ours.levelno, ours.exc_info[0]) == (logging.ERROR, ValueError)
 
@@ -128,6 +134,56 @@ def test_pauses_grow_to_a_bound_and_are_spread():
         assert longest / 2 <= min(seen)
         assert max(seen) <= longest
     assert pause_after(100_000) <= LONGEST_PAUSE
+
+
+def test_a_stop_can_be_asked_for_before_during_and_after_the_wait():
+    request = StopRequest()
+    assert not request.wait(0.0)
+    assert (request.made, request.hurried) == (False, False)
+    threading.Timer(0.01, request.make).start()
+    assert request.wait(TIMEOUT)
+    assert (request.made, request.hurried) == (True, False)
+
+    request.make(hurry=True)
+    assert request.wait(0.0)
+    assert request.hurried
+    request.make()
+    assert request.hurried
+
+
+def test_a_stop_can_be_asked_for_between_any_two_instructions_of_the_wait():
+    """As a signal handler does, which runs in the thread that waits."""
+
+    def ask(number):
+        """Make the request as the wait comes to that line; whether it came so far."""
+        request = StopRequest()
+        left = [number]
+
+        def trace(frame, event, argument):
+            left[0] -= 1
+            if left[0] == 0:
+                request.make()
+            return trace
+
+        def wait():
+            sys.settrace(trace)
+            try:
+                while not request.wait(0.0):
+                    if left[0] > 0:
+                        return
+            finally:
+                sys.settrace(None)
+
+        thread = threading.Thread(target=wait, daemon=True)
+        thread.start()
+        thread.join(TIMEOUT)
+        assert not thread.is_alive(), f"asked for at line {number}, it waits for itself"
+        return left[0] <= 0
+
+    lines = 1
+    while ask(lines):
+        lines += 1
+    assert lines > 5
 
 
 def test_an_error_in_one_line():

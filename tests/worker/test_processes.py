@@ -115,6 +115,11 @@ def test_sigterm_right_after_the_start(run_manage: RunManage) -> None:
     assert not Job.objects.filter(state="running").exists()
 
 
+def test_a_signal_that_another_thread_gets_is_heard(run_manage: RunManage) -> None:
+    jobs.signal_this_thread.enqueue()
+    assert run_manage("runjobs").wait(20) == 0
+
+
 def test_a_job_that_kills_its_process_becomes_a_dead_letter_and_the_others_are_done(
     run_manage: RunManage,
 ) -> None:

@@ -1,4 +1,4 @@
-"""The producer: it keeps the buffer filled, claims no more than there is room for, and gives back what it should not keep."""
+"""The producer: it keeps the buffer filled, claims no more than there is room for, and gives back what it can't use."""
 
 import threading
 from types import SimpleNamespace
@@ -17,14 +17,14 @@ from tests.worker.fakes import TIMEOUT, WORKER, FakeStore, Gate, row, rows
 class Scene:
     """A producer with all that is around it, in memory. Steps are taken by the test, or by the part's own thread."""
 
-    def __init__(self, *queues, size=4, elsewhere=(), jobs=()):
+    def __init__(self, *queues, size=4, elsewhere=(), jobs=(), ahead=True):
         self.store = FakeStore(jobs)
         self.buffer = Buffer()
         self.done, self.seconds = 0, 0.0
         self.situation = SimpleNamespace(
             worker_id=WORKER, may_claim=True, trusts_claims=True, paused=frozenset(), poll_interval=3600.0
         )
-        pool = Pool(queues or ("default",), size)
+        pool = Pool(queues or ("default",), size, ahead)
         self.producer = Producer(
             pool, self.buffer, self, self.situation, self.store.open, frozenset(elsewhere)
         )
@@ -693,3 +693,17 @@ def test_claims_and_releases_on_the_database(open_store, store, started):
     scene.producer.wake()
     eventually(lambda: {(job.state, job.attempt) for job in store.get(taken)} == {("available", 0)})
     assert not scene.buffer.jobs
+
+
+def test_a_pool_that_does_not_claim_ahead_claims_for_executors_that_wait_and_no_more():
+    scene = Scene(jobs=rows(50), ahead=False)
+    scene.have_done(1000, mean=0.0001)
+    assert scene.producer.ahead() == 0
+
+    scene.buffer.waiting = 3
+    scene.step()
+    scene.take()
+    scene.buffer.waiting = 0
+    scene.step()
+
+    assert scene.claims == [("default", 3)]

@@ -7,45 +7,26 @@ import os
 import signal
 import sys
 import threading
-from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Callable
+from argparse import ArgumentParser
 from types import FrameType
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
-from django.db import DatabaseError
+from django.db import DatabaseError, connections
 from django.utils import autoreload
 
 from django_jobs.databases import jobs_database
+from django_jobs.management.numbers import positive_seconds, seconds, whole
+from django_jobs.store import Guarantees, Store, own_store
 from django_jobs.worker import Worker, WorkerOptions, parse_pools, pools_from_settings
+from django_jobs.worker.handback import HandBack
 from django_jobs.worker.lifeline import watch_parent
 from django_jobs.worker.reloading import supervise
+from django_jobs.worker.shared_notes import Notes
+from django_jobs.worker.supervisor import HAND_BACK_SECONDS, Supervisor
 
 LEVELS = {0: logging.WARNING, 1: logging.INFO, 2: logging.INFO, 3: logging.DEBUG}
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
-        raise ArgumentTypeError(f"{text!r} is not a number of seconds, 0 or more")
-    return value
-
-
-def _positive_seconds(text: str) -> float:
-    value = _seconds(text)
-    if value == 0:
-        raise ArgumentTypeError("it must be more than 0 seconds")
-    return value
-
-
-def _size(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 10_000):
-        raise ArgumentTypeError(f"{text!r} is not a whole number from 1 to 10000")
-    return int(text)
 
 
 class Command(BaseCommand):
@@ -62,7 +43,28 @@ class Command(BaseCommand):
             "(default: DJANGO_JOBS['QUEUES'], else all)",
         )
         parser.add_argument(
-            "--concurrency", type=_size, metavar="N", help="executors of a queue whose size is not given"
+            "--concurrency",
+            type=whole(10_000),
+            metavar="N",
+            help="executors of a queue whose size is not given",
+        )
+        parser.add_argument(
+            "--processes",
+            type=whole(1000),
+            metavar="N",
+            help="work in N processes, each with all the executors, under one that replaces those that end",
+        )
+        parser.add_argument(
+            "--max-jobs",
+            type=whole(10**9),
+            metavar="N",
+            help="end a process after N jobs, in order; with --processes, another one takes its place",
+        )
+        parser.add_argument(
+            "--max-memory",
+            type=whole(10**9),
+            metavar="MB",
+            help="the same when it holds more memory than that",
         )
         parser.add_argument("--database", metavar="ALIAS", help="the database that holds the jobs")
         parser.add_argument("--drain", action="store_true", help="stop when nothing is due; exit code 0")
@@ -70,10 +72,10 @@ class Command(BaseCommand):
             "--fail", action="store_true", help="with --drain: exit code 1 if an attempt of a job failed"
         )
         parser.add_argument(
-            "--shutdown-timeout", type=_seconds, metavar="S", help="how long a stop waits for running jobs"
+            "--shutdown-timeout", type=seconds, metavar="S", help="how long a stop waits for running jobs"
         )
         parser.add_argument(
-            "--poll-interval", type=_positive_seconds, metavar="S", help="how often to look for work unasked"
+            "--poll-interval", type=positive_seconds, metavar="S", help="how often to look for work unasked"
         )
         parser.add_argument(
             "--no-notify", action="store_true", help="PostgreSQL: don't LISTEN or NOTIFY; poll (for poolers)"
@@ -83,7 +85,8 @@ class Command(BaseCommand):
         )
 
     def handle(self, **options: Any) -> None:
-        """Run the worker in this process, or, with --reload, in a child that is replaced when code changes."""
+        """Run the worker in this process, or in children: with --reload, one that is replaced when the code changes;
+        with --processes, several that are replaced when they end."""
         if options["fail"] and not options["drain"]:
             raise CommandError("--fail goes with --drain: without it the worker does not end by itself.")
         if options["reload"]:
@@ -96,15 +99,22 @@ class Command(BaseCommand):
             sys.exit(code)
 
     def work(self, options: dict[str, Any]) -> int:
-        """Make the worker, run it, and return the exit code."""
-        self.set_up_logging(options["verbosity"])
+        """Make the worker, or the supervisor of several, run it, and return the exit code."""
+        self.verbosity = options["verbosity"]
+        self.set_up_logging(self.verbosity)
+        notes = Notes.inherited()
         try:
-            worker = Worker(self.worker_options(options))
+            worker_options = self.worker_options(options)
+            if options["processes"] and notes is None:
+                return self.supervise(worker_options, options["processes"])
+            worker = Worker(worker_options, notes)
         except (ValueError, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error
-        self.introduce(worker)
-        watch_parent(worker.stop)
-        with signals(worker, self.say):
+        # The signals first: who reads that the worker works may stop it at once.
+        with signals(worker, twice=notes is None):
+            if notes is None:
+                self.introduce(worker.options, worker.guarantees, f"process {os.getpid()}")
+            watch_parent(worker.stop, worker.stop_now)
             try:
                 worker.run()
             except DatabaseError as error:
@@ -112,12 +122,45 @@ class Command(BaseCommand):
                     f"The database refused: {error}\nIf its tables are missing, run manage.py migrate."
                 ) from error
         statistics = worker.statistics
-        if options["verbosity"] >= 1:
-            self.say(
-                f"Stopped. {statistics.completed} completed, {statistics.failed} failed attempts "
-                f"({statistics.dead} for good)."
+        if self.verbosity >= 1:
+            self.say_goodbye(
+                "Stopped" if notes is None else f"Process {os.getpid()} stopped",
+                statistics.completed,
+                statistics.failed,
+                statistics.dead,
             )
         return 1 if options["fail"] and statistics.failed else 0
+
+    def supervise(self, options: WorkerOptions, processes: int) -> int:
+        """Keep that many workers at work, each in a process of its own, and return the exit code."""
+        if os.name != "posix":
+            raise CommandError("--processes needs a POSIX system. Start runjobs several times instead.")
+        store = own_store(options.using, notify=options.notify)
+        guarantees = store.guarantees()
+        connections.close_all()
+
+        def open_store() -> Store:
+            return own_store(options.using, min(options.statement_timeout, HAND_BACK_SECONDS), options.notify)
+
+        supervisor = Supervisor(
+            autoreload.get_child_arguments(),
+            processes,
+            sum(pool.size for pool in options.pools),
+            HandBack(open_store, options.lease),
+            drain=options.drain,
+            shutdown_timeout=options.shutdown_timeout,
+        )
+        with signals(supervisor):
+            self.introduce(options, guarantees, f"{processes} processes under process {os.getpid()}")
+            watch_parent(supervisor.stop, supervisor.stop_now)
+            code = supervisor.run()
+        if self.verbosity >= 1:
+            self.say_goodbye("Stopped", supervisor.completed, supervisor.failed, supervisor.dead)
+        return code
+
+    def say_goodbye(self, how: str, completed: int, failed: int, dead: int) -> None:
+        """Say what was done."""
+        self.say(f"{how}. {completed} completed, {failed} failed attempts ({dead} for good).")
 
     def worker_options(self, options: dict[str, Any]) -> WorkerOptions:
         """The worker's options, of the command line and the settings. Raises ValueError, ImproperlyConfigured."""
@@ -136,18 +179,20 @@ class Command(BaseCommand):
             using=jobs_database(options["database"]),
             pools=pools,
             drain=options["drain"],
+            max_jobs=options["max_jobs"],
+            max_memory=options["max_memory"],
             **{key: value for key, value in given.items() if value is not None},
         )
 
-    def introduce(self, worker: Worker) -> None:
+    def introduce(self, options: WorkerOptions, guarantees: Guarantees, who: str) -> None:
         """Say what the worker works on, and what this database guarantees."""
         pools = ", ".join(
-            f"{'all queues' if pool.name == '*' and len(worker.options.pools) == 1 else pool.name} ({pool.size})"
-            for pool in worker.options.pools
+            f"{'all queues' if pool.name == '*' and len(options.pools) == 1 else pool.name} ({pool.size})"
+            for pool in options.pools
         )
-        self.say(f"Working on {pools} in database {worker.options.using!r}, process {os.getpid()}.")
-        self.say(worker.guarantees.describe())
-        if not worker.options.drain:
+        self.say(f"Working on {pools} in database {options.using!r}, {who}.")
+        self.say(guarantees.describe())
+        if not options.drain:
             self.say("Stop with Ctrl-C or SIGTERM; a second one does not wait for running jobs.")
 
     def say(self, line: str) -> None:
@@ -162,17 +207,22 @@ class Command(BaseCommand):
             return
         if not logging.getLogger().handlers:
             handler = logging.StreamHandler()
-            handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+            handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s [%(process)d] %(message)s"))
             logger.addHandler(handler)
         logger.setLevel(LEVELS.get(verbosity, logging.INFO))
 
 
 class signals:  # noqa: N801 - used as a function
-    """While it lasts, SIGTERM and SIGINT stop the worker; a second one stops it without waiting."""
+    """While it lasts, SIGTERM and SIGINT stop the worker; a second one stops it without waiting.
 
-    def __init__(self, worker: Worker, say: Callable[[str], None]) -> None:
+    :param twice: whether a second signal means that. Not in a supervisor's child: where the whole group is signalled,
+        it gets each signal from the sender and from its supervisor, which passes on by the lifeline what a second one
+        means.
+    """
+
+    def __init__(self, worker: Worker | Supervisor, twice: bool = True) -> None:
         self.worker = worker
-        self.say = say
+        self.twice = twice
         self.count = 0
         self.before: dict[int, Any] = {}
 
@@ -182,13 +232,15 @@ class signals:  # noqa: N801 - used as a function
                 self.before[number] = signal.signal(number, self.handle)
 
     def __exit__(self, *exception: object) -> None:
-        for number, handler in self.before.items():
-            signal.signal(number, handler)
+        # Not after a signal: the process is about to end, in order, and another one must not end it otherwise.
+        if not self.count:
+            for number, handler in self.before.items():
+                signal.signal(number, handler)
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         """Stop in order; the second time, at once."""
         self.count += 1
-        if self.count == 1:
+        if self.count == 1 or not self.twice:
             self.worker.stop()
         else:
             self.worker.stop_now()

@@ -7,6 +7,7 @@
 --   What LATERAL returns is the row as locked, a cancel request of this very moment included.
 -- The fence: a row that is no longer this claim's (another claim, not running, gone) stays untouched and is not
 --   returned.
+-- A completed job keeps a key that is held for a period; one that failed or was cancelled never does.
 WITH held AS MATERIALIZED (
     SELECT outcome.id, outcome.kind, outcome.delay, outcome.error_class, outcome.errors, outcome.result, job.attempt,
            CASE
@@ -33,7 +34,9 @@ SET state = held.state,
     run_after = CASE WHEN held.state IN ('scheduled', 'available') AND held.kind <> 'released'
                      THEN held.now + make_interval(secs => COALESCE(held.delay, 0)) ELSE job.run_after END,
     finalized_at = CASE WHEN held.state IN ('completed', 'failed', 'cancelled') THEN held.now END,
-    holds_key = job.holds_key AND held.state IN ('scheduled', 'available'),
+    holds_key = job.holds_key AND (
+        held.state IN ('scheduled', 'available') OR (held.state = 'completed' AND job.key_until IS NOT NULL)
+    ),
     error_class = CASE WHEN held.state = 'completed' THEN NULL ELSE COALESCE(held.error_class, job.error_class) END,
     errors = COALESCE(held.errors, job.errors),
     result = held.result

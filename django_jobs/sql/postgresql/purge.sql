@@ -1,10 +1,11 @@
 -- Delete jobs that ended in :state at least :older_than seconds ago (0: this very moment included), :limit at most.
 -- The state is checked again under the lock: a retry of the same moment wins. Ids only come back: nobody reads the
--- rest, and arguments can be large.
+-- rest, and arguments can be large. A job that holds its key for a period is spared until that is over.
 DELETE FROM django_jobs_job
 WHERE id = ANY (ARRAY(
     SELECT id FROM django_jobs_job
-    WHERE state = :state AND finalized_at IS NOT NULL AND NOT holds_key
+    WHERE state = :state AND finalized_at IS NOT NULL
+      AND (NOT holds_key OR key_until <= COALESCE(:now::timestamptz, statement_timestamp()))
       AND finalized_at
           <= COALESCE(:now::timestamptz, statement_timestamp()) - make_interval(secs => :older_than::float8)
     ORDER BY state, finalized_at, id

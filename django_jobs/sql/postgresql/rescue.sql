@@ -1,4 +1,5 @@
--- End the claims of workers that are lost or stopped (or, with :worker_id, of that one, as it stops), :limit at most.
+-- End the claims of workers that are lost or stopped (or, with :worker_id, of that one, as it stops), :limit at most;
+-- with :ids, only those among them.
 -- holders walks the distinct workers of running jobs, one index descent each; a worker without a row is lost too.
 -- LATERAL checks the row again under its lock and returns it as locked: a job that completed or was claimed again
 -- meanwhile is let be, a cancel request of this very moment counts.
@@ -30,6 +31,7 @@ WITH RECURSIVE holders AS (
                     WHEN :spread::float8 > 0 THEN 'scheduled' ELSE 'available' END AS next_state
         FROM django_jobs_job
         WHERE state = 'running' AND worker_id = lost.worker_id
+          AND (:ids::bigint[] IS NULL OR id = ANY (:ids::bigint[]))
         ORDER BY id LIMIT :limit
         FOR UPDATE SKIP LOCKED
     ) AS job

@@ -3,6 +3,7 @@
 -- the moment to run again (texts of moments sort as moments do).
 -- The fence: a row that is no longer this claim's (another claim, not running, gone) stays untouched and is not
 -- returned.
+-- A completed job keeps a key that is held for a period; one that failed or was cancelled never does.
 UPDATE django_jobs_job
 SET (state, attempt, run_after, finalized_at, holds_key, error_class, errors, result) = (
     SELECT
@@ -11,7 +12,9 @@ SET (state, attempt, run_after, finalized_at, holds_key, error_class, errors, re
         CASE WHEN ended.state IN ('scheduled', 'available') AND outcome.kind <> 'released'
              THEN json_extract(outcome.value, '$[3]') ELSE run_after END,
         CASE WHEN ended.state IN ('completed', 'failed', 'cancelled') THEN :now END,
-        holds_key AND ended.state IN ('scheduled', 'available'),
+        holds_key AND (
+            ended.state IN ('scheduled', 'available') OR (ended.state = 'completed' AND key_until IS NOT NULL)
+        ),
         CASE WHEN ended.state <> 'completed' THEN COALESCE(json_extract(outcome.value, '$[4]'), error_class) END,
         COALESCE(json_extract(outcome.value, '$[5]'), errors),
         json_extract(outcome.value, '$[6]')

@@ -1,4 +1,5 @@
--- End the claims of workers that are lost or stopped (or, with :worker_id, of that one, as it stops), :limit at most.
+-- End the claims of workers that are lost or stopped (or, with :worker_id, of that one, as it stops), :limit at most;
+-- with :ids, only those among them.
 -- holders walks the distinct workers of running jobs, one index descent each; a worker without a row is lost too.
 -- A rescued job spends its attempt. It comes back after a random part of :spread seconds, so that a job that kills
 -- its process does not meet the same neighbours again and again.
@@ -48,6 +49,7 @@ FROM (
                 WHEN :spread > 0 THEN 'scheduled' ELSE 'available' END AS next_state
     FROM lost CROSS JOIN django_jobs_job AS job
     WHERE job.state = 'running' AND job.worker_id = lost.worker_id
+      AND (:ids IS NULL OR job.id IN (SELECT value FROM json_each(:ids)))
     ORDER BY job.worker_id, job.id
     LIMIT :limit
 ) AS held

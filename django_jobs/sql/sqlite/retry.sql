@@ -1,6 +1,7 @@
 -- An operator's retry of finished jobs: attempts start again at 0, the errors stay. Others stay as they are, and so
 -- does one whose unique key a live job holds; of several retried at once the newest gets it. All come back as they now
--- are.
+-- are. (holds_key twice: an index is used only by the words of its own condition, which are those of the Django that
+-- made it.)
 UPDATE django_jobs_job
 SET state = CASE WHEN again.allowed THEN 'available' ELSE state END,
     attempt = CASE WHEN again.allowed THEN 0 ELSE attempt END,
@@ -16,7 +17,8 @@ FROM (
                    job.id = max(job.id) FILTER (WHERE job.state IN ('completed', 'failed', 'cancelled'))
                             OVER (PARTITION BY job.unique_key)
                    AND NOT EXISTS (
-                       SELECT 1 FROM django_jobs_job AS live WHERE live.unique_key = job.unique_key AND live.holds_key
+                       SELECT 1 FROM django_jobs_job AS live WHERE live.unique_key = job.unique_key
+                         AND live.holds_key AND live.holds_key = 1
                    )
                )
            ) AS allowed

@@ -1,0 +1,1 @@
+"""The subcommands of ``manage.py jobs``, a module for each group of them."""

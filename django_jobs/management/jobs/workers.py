@@ -1,0 +1,147 @@
+"""``workers`` and ``schedules``."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Callable
+from typing import Any
+
+from django.core.management.base import CommandError
+from django.db.models.functions import Now
+
+from django_jobs.exceptions import InvalidSchedule
+from django_jobs.management.jobs.base import Subcommand
+from django_jobs.management.jobs.output import Output, clean
+from django_jobs.models import Schedule, Worker
+from django_jobs.scheduling import pause_schedule, resume_schedule, run_schedule_now
+from django_jobs.store.rows import JobRow, ScheduleRow
+
+
+class Workers(Subcommand):
+    """Who works."""
+
+    name = "workers"
+    help = "the workers that are alive; with --all those that stopped or were lost lately, too"
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Which."""
+        parser.add_argument("--all", action="store_true", help="those that have stopped, too")
+
+    def run(self, out: Output, using: str, options: dict[str, Any]) -> None:
+        """A row for each, the newest first."""
+        workers = Worker.objects.using(using).order_by("-id").annotate(now=Now())
+        if not options["all"]:
+            workers = workers.filter(stopped_at=None, lost_at=None)
+        records = [
+            {
+                "id": worker.pk,
+                "host": worker.host,
+                "pid": worker.pid,
+                "state": state_of(worker, worker.now),
+                "queues": worker.queues,
+                "running": worker.running,
+                "concurrency": worker.concurrency,
+                "completed": worker.completed,
+                "failed": worker.failed,
+                "started_at": worker.started_at,
+                "heartbeat_at": worker.heartbeat_at,
+                "version": worker.version,
+            }
+            for worker in workers
+        ]
+        columns = [
+            "id",
+            "host",
+            "pid",
+            "state",
+            "queues",
+            "running",
+            "concurrency",
+            "completed",
+            "failed",
+            "heartbeat_at",
+        ]
+        if not out.table(columns, records):
+            out.line("No worker is alive. Start one: manage.py runjobs")
+
+
+def state_of(worker: Worker, now: Any) -> str:
+    """A worker's state in a word.
+
+    :param now: the time of the database.
+    """
+    if worker.stopped_at is not None:
+        return "stopped"
+    if worker.lost_at is not None:
+        return "lost"
+    if worker.expires_at < now:
+        return "late"
+    if worker.stop_requested_at is not None:
+        return "stopping"
+    return "quiet" if worker.quiet_requested_at is not None else "alive"
+
+
+class Schedules(Subcommand):
+    """What runs periodically."""
+
+    name = "schedules"
+    help = "the schedules: what runs periodically, when it ran and will run; pause, resume or run one now"
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Nothing: list them."""
+        act = parser.add_mutually_exclusive_group()
+        act.add_argument("--pause", metavar="KEY", help="let this schedule not run")
+        act.add_argument("--resume", metavar="KEY", help="let this schedule run again, from its next tick")
+        act.add_argument(
+            "--run-now", metavar="KEY", help="enqueue a job of this schedule now, beside its ticks"
+        )
+
+    def run(self, out: Output, using: str, options: dict[str, Any]) -> None:
+        """List them, or do something to one."""
+        for option, function, done in (
+            ("pause", pause_schedule, "is paused"),
+            ("resume", resume_schedule, "is not paused any more"),
+            ("run_now", run_schedule_now, "has a job now"),
+        ):
+            if options[option] is not None:
+                self.act(out, using, options[option], function, done)
+                return
+        schedules = Schedule.objects.using(using).order_by("key")
+        records = [
+            {
+                "key": schedule.key,
+                "job": schedule.name,
+                "when": schedule.expression,
+                "time_zone": schedule.timezone,
+                "state": "removed" if schedule.removed_at else "paused" if schedule.paused_at else "runs",
+                "last_tick": schedule.last_tick,
+                "next_tick": schedule.next_tick,
+                "last_error": schedule.last_error,
+            }
+            for schedule in schedules
+        ]
+        columns = ["key", "job", "when", "time_zone", "state", "last_tick", "next_tick", "last_error"]
+        if not out.table(columns, records):
+            out.line("There are no schedules.")
+
+    def act(
+        self,
+        out: Output,
+        using: str,
+        key: str,
+        function: Callable[..., ScheduleRow | JobRow | None],
+        done: str,
+    ) -> None:
+        """Call what schedules offer."""
+        if not Schedule.objects.using(using).filter(key=key).exists():
+            raise CommandError(f"There is no schedule {key!r}; manage.py jobs schedules lists them.")
+        try:
+            answer = function(key, using=using)
+        except InvalidSchedule as error:
+            raise CommandError(str(error)) from error
+        if answer is None:
+            raise CommandError(f"Nothing was done: a live job holds the unique key of schedule {key!r}.")
+        if out.as_json:
+            out.record({"key": key, "id": answer.id})
+        else:
+            out.line(clean(f"The schedule {key} {done}."))

@@ -1,0 +1,46 @@
+"""What operators do to jobs, queues and workers, as functions: for scripts, the admin and ``manage.py jobs`` alike.
+
+Those that act on many jobs take a :class:`Filter`, one id or several, work in bounded batches, each a statement of its
+own, and return a :class:`Result`: how many were done, and why the others were not.
+"""
+
+from django_jobs.operations.acting import (
+    cancel,
+    delete,
+    purge,
+    purge_failed,
+    release,
+    retry,
+    run_now,
+    update,
+)
+from django_jobs.operations.filters import Filter, InvalidFilter
+from django_jobs.operations.finding import Page, failed, get, list_jobs, tagged
+from django_jobs.operations.queues import pause, queue, queues, resume, stats, stats_by_queue, stats_for
+from django_jobs.operations.results import Result
+
+__all__ = [
+    "Filter",
+    "InvalidFilter",
+    "Page",
+    "Result",
+    "cancel",
+    "delete",
+    "failed",
+    "get",
+    "list_jobs",
+    "pause",
+    "purge",
+    "purge_failed",
+    "queue",
+    "queues",
+    "release",
+    "resume",
+    "retry",
+    "run_now",
+    "stats",
+    "stats_by_queue",
+    "stats_for",
+    "tagged",
+    "update",
+]

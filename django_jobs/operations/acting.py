@@ -1,0 +1,310 @@
+"""Doing something to many jobs: found in bounded batches, done by id, and told one by one."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from django_jobs import limits
+from django_jobs.databases import jobs_database
+from django_jobs.exceptions import InvalidJob
+from django_jobs.operations.filters import Filter, InvalidFilter, as_filter
+from django_jobs.operations.finding import matching_ids
+from django_jobs.operations.results import Result
+from django_jobs.options import check_queue_name, check_run_after
+from django_jobs.serialization import shown
+from django_jobs.states import FINISHED, WAITING, State
+from django_jobs.store import Store, django_store
+from django_jobs.store.rows import JobRow
+from django_jobs.store.selecting import MOST
+
+Jobs = Filter | int | Iterable[int]
+
+GONE = "there is no such job"
+NO_MATCH = "it does not match, or is not there"
+
+
+def cancel(jobs: Jobs, *, using: str | None = None) -> Result:
+    """Cancel jobs: waiting ones at once, running ones by request, whose handler is told.
+
+    :param jobs: a filter, an id or ids. A filter without states: all that have not ended.
+    """
+    wanted = as_filter(jobs)
+    if wanted.ids is None:
+        wanted = wanted.within(*WAITING, State.RUNNING)
+
+    def do(store: Store, ids: list[int], result: Result) -> list[JobRow]:
+        answers = store.cancel(ids)
+        for job in answers:
+            if job.state == State.CANCELLED or job.cancel_requested_at is not None:
+                result.did(job.id)
+            else:
+                result.skip(job.id, f"it has ended: {job.state}")
+        return answers
+
+    return _each_batch(wanted, using, do)
+
+
+def retry(jobs: Jobs, *, using: str | None = None) -> Result:
+    """Run finished jobs again, from their first attempt; their errors stay.
+
+    :param jobs: a filter, an id or ids. A filter without states: dead letters only.
+    """
+    wanted = as_filter(jobs)
+    if wanted.ids is None:
+        wanted = wanted.within(*FINISHED) if wanted.states else wanted.within(State.FAILED)
+
+    def do(store: Store, ids: list[int], result: Result) -> list[JobRow]:
+        answers = store.retry(ids)
+        for job, done, _ in answers:
+            if done:
+                result.did(job.id)
+            elif job.state in FINISHED:
+                result.skip(job.id, "another job holds its unique key")
+            else:
+                result.skip(job.id, f"it has not ended: {job.state}")
+        return [answer.job for answer in answers]
+
+    return _each_batch(wanted, using, do)
+
+
+def release(jobs: Jobs, *, using: str | None = None) -> Result:
+    """Let pending jobs run.
+
+    :param jobs: a filter, an id or ids. A filter without states: all that are pending.
+    """
+    wanted = as_filter(jobs)
+    if wanted.ids is None:
+        wanted = wanted.within(State.PENDING)
+
+    def do(store: Store, ids: list[int], result: Result) -> list[JobRow]:
+        answers = store.release_pending(ids)
+        for job, done, _ in answers:
+            if done:
+                result.did(job.id)
+            else:
+                result.skip(job.id, f"it is not pending: {job.state}")
+        return [answer.job for answer in answers]
+
+    return _each_batch(wanted, using, do)
+
+
+def update(
+    jobs: Jobs,
+    *,
+    queue_name: str | None = None,
+    priority: int | None = None,
+    run_after: dt.datetime | dt.timedelta | None = None,
+    max_attempts: int | None = None,
+    using: str | None = None,
+) -> Result:
+    """Change what waiting jobs wait for and where; what is not given stays.
+
+    :param jobs: a filter, an id or ids. A filter without states: all that wait.
+    :param queue_name: the queue to go to.
+    :param priority: -100 to 100.
+    :param run_after: a moment, or a timedelta from now.
+    :param max_attempts: more than a job has spent, else that job is left as it is.
+    :raises InvalidJob: for a value that is not allowed.
+    """
+    what = "operations.update()"
+    if queue_name is not None:
+        check_queue_name(queue_name, what)
+    _check_whole(priority, "priority", limits.PRIORITY_LOWEST, limits.PRIORITY_HIGHEST)
+    _check_whole(max_attempts, "max_attempts", 1, limits.MAX_ATTEMPTS_HIGHEST)
+    if run_after is not None:
+        check_run_after(run_after, what)
+    if queue_name is None and priority is None and run_after is None and max_attempts is None:
+        raise InvalidJob(f"{what} was given nothing to change.")
+    wanted = as_filter(jobs)
+    if wanted.ids is None:
+        wanted = wanted.within(*WAITING)
+    changes: dict[str, Any] = {"queue_name": queue_name, "priority": priority, "max_attempts": max_attempts}
+    if isinstance(run_after, dt.timedelta):
+        changes["delay"] = run_after.total_seconds()
+    elif run_after is not None:
+        changes["run_after"] = _aware(run_after)
+
+    def do(store: Store, ids: list[int], result: Result) -> list[JobRow]:
+        answers = store.update(ids, **changes)
+        for job, done in answers:
+            if done:
+                result.did(job.id)
+            elif job.state in WAITING:
+                result.skip(job.id, f"it has spent {job.attempt} attempts already")
+            else:
+                result.skip(job.id, f"it does not wait: {job.state}")
+        return [answer.job for answer in answers]
+
+    return _each_batch(wanted, using, do)
+
+
+def run_now(jobs: Jobs, *, using: str | None = None) -> Result:
+    """Let scheduled jobs, retries among them, run at once.
+
+    :param jobs: a filter, an id or ids. A filter without states: all that are scheduled.
+    """
+    wanted = as_filter(jobs)
+    if wanted.ids is None:
+        wanted = wanted.within(State.SCHEDULED)
+    return update(wanted, run_after=dt.timedelta(), using=using)
+
+
+def delete(jobs: Jobs, *, using: str | None = None) -> Result:
+    """Delete jobs, whatever their state, but for running ones. There is no way back.
+
+    :param jobs: a filter, an id or ids.
+    """
+    wanted = as_filter(jobs)
+    if wanted.ids is None:
+        wanted = wanted.within(*WAITING, *FINISHED)
+
+    def do(store: Store, ids: list[int], result: Result) -> list[JobRow]:
+        deleted = store.delete(ids, whole_rows=False)
+        for job in deleted:
+            result.did(job.id)
+        return [*deleted, *_left(store, ids, deleted, result)]
+
+    return _each_batch(wanted, using, do)
+
+
+def purge(
+    jobs: Jobs | str | None = None,
+    older_than: dt.timedelta | float = dt.timedelta(),
+    *,
+    using: str | None = None,
+) -> Result:
+    """Delete finished jobs that ended ``older_than`` ago or earlier. One that still holds its unique key is kept.
+
+    :param jobs: a filter, an id or ids, or a state. Without states: all that have ended.
+    :param older_than: a timedelta, or seconds.
+    """
+    wanted = Filter(state=jobs) if isinstance(jobs, str) else Filter() if jobs is None else as_filter(jobs)
+    wanted = wanted.within(*FINISHED)
+    age = _age(older_than)
+    store = django_store(jobs_database(using))
+    result = Result()
+    if wanted.id_list is not None:
+        for chunk in _chunks(wanted.id_list):
+            _purge_ids(store, wanted, chunk, age, result)
+        return result
+    for state in wanted.states:
+        for ids in _batches(store, wanted.within(state), result, finished_for=age):
+            _purge(store, state, ids, result)
+    return result
+
+
+def _purge(store: Store, state: str, ids: Sequence[int], result: Result) -> None:
+    deleted = store.delete(ids, state, whole_rows=False)
+    for job in deleted:
+        result.did(job.id)
+    _left(store, ids, deleted, result)
+
+
+def _purge_ids(store: Store, wanted: Filter, chunk: Sequence[int], age: float, result: Result) -> None:
+    left = set(chunk)
+    for state in wanted.states:
+        for found in matching_ids(store, wanted.within(state), chunk, age):
+            if found.positions:
+                _purge(store, state, found.ids, result)
+                left.difference_update(found.ids)
+    known = {job.id: job.state for job in store.get(sorted(left))} if left else {}
+    for id_ in sorted(left):
+        if id_ not in known:
+            result.skip(id_, GONE)
+        else:
+            result.skip(id_, NO_MATCH if known[id_] in FINISHED else f"it has not ended: {known[id_]}")
+
+
+def purge_failed(older_than: dt.timedelta | float = dt.timedelta(), *, using: str | None = None) -> Result:
+    """Delete dead letters that are ``older_than`` old or older: a timedelta, or seconds."""
+    return purge(State.FAILED, older_than, using=using)
+
+
+def _left(store: Store, ids: Sequence[int], deleted: Sequence[JobRow], result: Result) -> list[JobRow]:
+    """Say of those that were not deleted why."""
+    if len(deleted) == len(ids):
+        return []
+    known = {job.id for job in deleted}
+    left = store.get([id_ for id_ in ids if id_ not in known])
+    for job in left:
+        held = job.state in FINISHED and job.holds_key
+        result.skip(job.id, "it holds its unique key" if held else f"it is {job.state}")
+    return left
+
+
+def _each_batch(
+    wanted: Filter, using: str | None, do: Callable[[Store, list[int], Result], Sequence[JobRow]]
+) -> Result:
+    store = django_store(jobs_database(using))
+    result = Result()
+    for ids in _batches(store, wanted, result):
+        answers = do(store, ids, result)
+        if len(answers) < len(ids):
+            known = {job.id for job in answers}
+            for id_ in ids:
+                if id_ not in known:
+                    result.skip(id_, GONE)
+    return result
+
+
+def _batches(
+    store: Store, wanted: Filter, result: Result, finished_for: float | None = None
+) -> Iterator[list[int]]:
+    """The ids that match, a thousand at most at a time, each batch found by one statement."""
+    if wanted.id_list is not None:
+        for chunk in _chunks(wanted.id_list):
+            yield from _given(store, wanted, chunk, result)
+        return
+    for criteria in wanted.legs(store):
+        position = None
+        while True:
+            found = store.select(criteria._replace(finished_for=finished_for), position)
+            if found.positions:
+                yield sorted(found.ids)
+            position = found.end
+            if position is None:
+                break
+
+
+def _chunks(ids: Sequence[int]) -> Iterator[list[int]]:
+    for first in range(0, len(ids), MOST):
+        yield list(ids[first : first + MOST])
+
+
+def _given(store: Store, wanted: Filter, chunk: list[int], result: Result) -> Iterator[list[int]]:
+    if wanted.names_ids_alone:
+        yield chunk
+        return
+    ids = [id_ for found in matching_ids(store, wanted, chunk) for id_ in found.ids]
+    for id_ in sorted(set(chunk) - set(ids)):
+        result.skip(id_, NO_MATCH)
+    if ids:
+        yield sorted(ids)
+
+
+def _age(older_than: Any) -> float:
+    age = older_than.total_seconds() if isinstance(older_than, dt.timedelta) else older_than
+    if isinstance(age, bool) or not isinstance(age, int | float) or not 0 <= age <= limits.LONGEST_DELAY:
+        raise InvalidFilter(
+            f"older_than is {shown(older_than)}; it must be a timedelta or seconds, from 0 to a hundred years."
+        )
+    return float(age)
+
+
+def _check_whole(value: Any, option: str, lowest: int, highest: int) -> None:
+    if value is None:
+        return
+    if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
+        raise InvalidJob(
+            f"{option} of operations.update() is {shown(value)}; it must be a whole number from {lowest} to {highest}."
+        )
+
+
+def _aware(moment: dt.datetime) -> dt.datetime:
+    from django.utils import timezone
+
+    if timezone.is_naive(moment):
+        return timezone.make_aware(moment, timezone.get_default_timezone())
+    return moment

@@ -1,0 +1,217 @@
+"""Which jobs an operation is about."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any, cast
+
+from django.db.models import Model
+from django.utils import timezone
+
+from django_jobs import limits
+from django_jobs.exceptions import InvalidJob
+from django_jobs.serialization import find_problem, shown
+from django_jobs.states import State
+from django_jobs.store import Store
+from django_jobs.store.selecting import Criteria
+from django_jobs.tags import tag_of
+
+STATES = tuple(str(state) for state in State)
+_LARGEST_ID = 2**63 - 1
+_TEXTS = {
+    "queue_name": limits.QUEUE_LENGTH,
+    "name": limits.NAME_LENGTH,
+    "error_class": limits.ERROR_CLASS_LENGTH,
+}
+
+
+class InvalidFilter(ValueError):
+    """A filter that can't be meant; the message names the field, and says what it takes. No SQL has run."""
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which jobs: those for which all of this holds. A field that is not given holds for all.
+
+    :param state: one of the states, or several.
+    :param queue_name: the queue.
+    :param name: the name of the job function, as the rows have it.
+    :param ids: the ids.
+    :param error_class: the class of the last error, as ``module.Class``.
+    :param tag: one of the job's tags: a string, or a model instance (:func:`~django_jobs.tags.tag_of`).
+    :param created_before: a moment, exclusive; aware (naive ones are in the default time zone with ``USE_TZ=False``).
+    :param created_after: a moment, inclusive.
+    :param worker_id: the worker of its last claim.
+    :raises InvalidFilter: for a value that no job can have.
+    """
+
+    state: str | Iterable[str] | None = None
+    queue_name: str | None = None
+    name: str | None = None
+    ids: Iterable[int] | None = None
+    error_class: str | None = None
+    tag: str | Model | None = None
+    created_before: dt.datetime | None = None
+    created_after: dt.datetime | None = None
+    worker_id: int | None = None
+
+    def __post_init__(self) -> None:
+        self._set("state", None if self.state is None else _states(self.state))
+        self._set("ids", None if self.ids is None else _ids(self.ids))
+        for field, length in _TEXTS.items():
+            self._set(field, _text(getattr(self, field), field, length))
+        self._set("tag", None if self.tag is None else _tag(self.tag))
+        for field in ("created_before", "created_after"):
+            self._set(field, _moment(getattr(self, field), field))
+        if self.worker_id is not None:
+            _whole(self.worker_id, "worker_id")
+
+    def _set(self, field: str, value: Any) -> None:
+        object.__setattr__(self, field, value)
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The states, or none for all."""
+        return cast("tuple[str, ...]", self.state or ())
+
+    @property
+    def id_list(self) -> tuple[int, ...] | None:
+        """The ids, ascending, each once."""
+        return cast("tuple[int, ...] | None", self.ids)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it holds for every job."""
+        return all(getattr(self, field.name) is None for field in fields(self))
+
+    @property
+    def names_ids_alone(self) -> bool:
+        """Whether nothing but ids is asked for."""
+        return self.ids is not None and all(
+            getattr(self, field.name) is None for field in fields(self) if field.name != "ids"
+        )
+
+    def within(self, *states: str) -> Filter:
+        """The same filter with only those of its states that are among ``states``."""
+        chosen = tuple(state for state in self.states if state in states) if self.states else states
+        return replace(self, state=chosen)
+
+    def describe(self) -> str:
+        """In words, for a confirmation."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        parts = [
+            f"{name.replace('_', ' ')} {_words(value)}" for name, value in given.items() if value is not None
+        ]
+        return " and ".join(parts) if parts else "any jobs at all"
+
+    @property
+    def criteria(self) -> Criteria:
+        """What the store compares, but for states and ids."""
+        return Criteria(
+            queue_name=self.queue_name,
+            name=self.name,
+            error_class=self.error_class,
+            worker_id=self.worker_id,
+            created_before=self.created_before,
+            created_after=self.created_after,
+            tag=cast("str | None", self.tag),
+        )
+
+    def legs(self, store: Store) -> Iterator[Criteria]:
+        """The searches that this takes, one after the other, each by an index where there is one.
+
+        Available jobs are in order within their queue, so without a queue each that has jobs is a search of its own.
+        """
+        common = self.criteria
+        if self.state is None:
+            yield common
+        for state in self.states:
+            if state == State.AVAILABLE and self.queue_name is None:
+                for queue_name in store.waiting_queues():
+                    yield common._replace(state=state, queue_name=queue_name)
+            else:
+                yield common._replace(state=state)
+
+
+def as_filter(jobs: Any) -> Filter:
+    """What an operation was given, as a filter. Raises InvalidFilter."""
+    if isinstance(jobs, Filter):
+        return jobs
+    if isinstance(jobs, int):
+        return Filter(ids=[jobs])
+    if isinstance(jobs, str) or not isinstance(jobs, Iterable):
+        raise InvalidFilter(f"{shown(jobs)} names no jobs; pass a Filter, an id, or several ids.")
+    return Filter(ids=jobs)
+
+
+def _tag(tagged: Any) -> str:
+    try:
+        return tag_of(tagged)
+    except InvalidJob as error:
+        raise InvalidFilter(str(error)) from None
+
+
+def _states(state: Any) -> tuple[str, ...]:
+    given = [state] if isinstance(state, str) else state
+    if not isinstance(given, Iterable):
+        raise InvalidFilter(
+            f"state is {shown(state)}; it must be one of {', '.join(STATES)}, or several of them."
+        )
+    # In the order of a job's life, each once.
+    wanted = list(given)
+    for each in wanted:
+        if not isinstance(each, str) or each not in STATES:
+            raise InvalidFilter(f"state is {shown(each)}; the states are {', '.join(STATES)}.")
+    return tuple(each for each in STATES if each in wanted)
+
+
+def _ids(ids: Any) -> tuple[int, ...]:
+    if isinstance(ids, str) or not isinstance(ids, Iterable):
+        raise InvalidFilter(f"ids is {shown(ids)}; it must be the ids of jobs, in a list.")
+    return tuple(sorted({_whole(each, "ids") for each in ids}))
+
+
+def _whole(value: Any, field: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not -_LARGEST_ID <= value <= _LARGEST_ID:
+        raise InvalidFilter(f"{field} has {shown(value)}; an id is a whole number of 64 bits.")
+    return int.__int__(value)
+
+
+def _text(value: Any, field: str, length: int) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value or len(value) > length:
+        raise InvalidFilter(
+            f"{field} is {shown(value)}; it must be a string that is not empty, of {length} characters at most."
+        )
+    if problem := find_problem(value, field):
+        raise InvalidFilter(problem)
+    return str.__str__(value)
+
+
+def _moment(value: Any, field: str) -> dt.datetime | None:
+    if value is None:
+        return None
+    if not isinstance(value, dt.datetime):
+        raise InvalidFilter(f"{field} is {shown(value)}; it must be a datetime.")
+    if timezone.is_naive(value):
+        from django.conf import settings
+
+        if settings.USE_TZ:
+            raise InvalidFilter(
+                f"{field} is {value!r}, which has no time zone; use django.utils.timezone.now()."
+            )
+        value = timezone.make_aware(value, timezone.get_default_timezone())
+    assert isinstance(value, dt.datetime)
+    if not 1970 <= value.astimezone(dt.UTC).year <= 9000:
+        raise InvalidFilter(f"{field} is {value!r}; it must lie between the years 1970 and 9000.")
+    return value
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, tuple):
+        shown_few = ", ".join(str(each) for each in value[:5])
+        return shown_few if len(value) <= 5 else f"{shown_few} and {len(value) - 5} more"
+    return str(value)

@@ -1,0 +1,160 @@
+"""Reading jobs: one, a page of those that match, those that name something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from django.db.models import Model
+
+from django_jobs.databases import jobs_database
+from django_jobs.operations.filters import Filter, InvalidFilter, as_filter
+from django_jobs.serialization import parse_timestamp
+from django_jobs.states import State
+from django_jobs.store import Store, django_store
+from django_jobs.store.rows import JobRow
+from django_jobs.store.selecting import LOOK, MOST, Found, Position
+
+# The newest jobs among which those with a tag are looked for: tags have no index, which every insert would pay for.
+TAG_WINDOW = 100_000
+# One page looks at this many rows at most; what it has found by then is the page.
+PAGE_LOOKS = 100_000
+
+
+class Page(NamedTuple):
+    """Some of the jobs that match, in order. ``next``: what to pass as ``after`` for those behind; None: no more.
+
+    A page may be short, or empty, and have a ``next`` all the same: it looks at a bounded number of jobs.
+    """
+
+    jobs: list[JobRow]
+    next: str | None
+
+
+def get(job_id: int, *, using: str | None = None) -> JobRow | None:
+    """The job as it is now, or None if there is none with this id."""
+    jobs = django_store(jobs_database(using)).get([job_id])
+    return jobs[0] if jobs else None
+
+
+def list_jobs(
+    jobs: Filter | int | Iterable[int] = Filter(),  # noqa: B008 - it is frozen
+    *,
+    limit: int = 100,
+    after: str | None = None,
+    using: str | None = None,
+) -> Page:
+    """One page of the jobs that match, by keyset: as quick for the thousandth page as for the first.
+
+    In the order of the index that serves: finished jobs as they ended, the last first; available ones as they will be
+    claimed; scheduled ones as they are due; running ones by worker; with no state, and pending ones, the newest first.
+
+    :param limit: how many jobs, 1000 at most.
+    :param after: :attr:`Page.next` of the page before.
+    :raises InvalidFilter: when ``after`` is not that, or ``limit`` is out of range.
+    """
+    wanted = as_filter(jobs)
+    if not 1 <= limit <= MOST:
+        raise InvalidFilter(f"limit is {limit!r}; it must be a whole number from 1 to {MOST}.")
+    store = django_store(jobs_database(using))
+    skip, position = (0, None) if after is None else _parse(after)
+    if wanted.ids is not None:
+        return _page_of_ids(store, wanted, limit, position)
+    ids: list[int] = []
+    looked = 0
+    next_: str | None = None
+    for number, criteria in enumerate(wanted.legs(store)):
+        if number < skip:
+            continue
+        while True:
+            # The first jobs are likely to match.
+            look = min(LOOK, PAGE_LOOKS - looked) if ids or looked else max(limit, 100)
+            found = store.select(criteria, position, look=look, most=limit - len(ids))
+            ids += found.ids
+            looked += look
+            position = found.end
+            if position is not None and (len(ids) >= limit or looked >= PAGE_LOOKS):
+                next_ = _text(number, position)
+                break
+            if position is None:
+                break
+        if next_ is not None:
+            break
+        if len(ids) >= limit or looked >= PAGE_LOOKS:
+            next_ = _text(number + 1, None)
+            break
+    return Page(_in_order(store, ids), next_)
+
+
+def _page_of_ids(store: Store, wanted: Filter, limit: int, position: Position | None) -> Page:
+    given = [id_ for id_ in wanted.id_list or () if position is None or id_ > position.id]
+    chunk = given[:limit]
+    ids = [id_ for found in matching_ids(store, wanted, chunk) for id_ in found.ids]
+    more = _text(0, Position(0, None, chunk[-1])) if len(given) > limit else None
+    return Page(_in_order(store, ids), more)
+
+
+def matching_ids(
+    store: Store, wanted: Filter, chunk: Sequence[int], finished_for: float | None = None
+) -> Iterator[Found]:
+    """Those of the ids that match the rest of the filter."""
+    for state in [None] if wanted.state is None else wanted.states:
+        yield store.select(wanted.criteria._replace(state=state, finished_for=finished_for), ids=chunk)
+
+
+def _in_order(store: Store, ids: list[int]) -> list[JobRow]:
+    if not ids:
+        return []
+    jobs = {job.id: job for job in store.get(ids)}
+    return [jobs[id_] for id_ in ids if id_ in jobs]  # one may be gone by now
+
+
+def failed(*, limit: int = 100, using: str | None = None) -> list[JobRow]:
+    """The dead letters, the last one first, ``limit`` (1000 at most) of them."""
+    return list_jobs(Filter(state=State.FAILED), limit=limit, using=using).jobs
+
+
+def tagged(
+    what: str | Model, *, limit: int = 100, window: int = TAG_WINDOW, using: str | None = None
+) -> list[JobRow]:
+    """The jobs with a tag, the newest first, from among the ``window`` newest jobs.
+
+    Tags have no index, since each insert would pay for it; so they are searched for in a bounded number of jobs.
+
+    :param what: the tag, or a model instance: ``tagged(order)`` are the jobs of that order.
+    :param limit: how many, at most.
+    :param window: how many jobs, the newest ones, are looked at.
+    """
+    criteria = Filter(tag=what).criteria
+    store = django_store(jobs_database(using))
+    ids: list[int] = []
+    position: Position | None = None
+    while window > 0 and len(ids) < limit:
+        found = store.select(criteria, position, look=min(LOOK, window), most=min(MOST, limit - len(ids)))
+        ids += found.ids
+        # A search that stopped at what it had found has looked at less; then the limit ends it.
+        window -= LOOK
+        position = found.end
+        if position is None:
+            break
+    return _in_order(store, ids)
+
+
+def _text(number: int, position: Position | None) -> str:
+    if position is None:
+        return f"{number}"
+    moment = "" if position.moment is None else position.moment.replace(" ", "T")
+    return f"{number}_{position.rank}_{position.id}_{moment}"
+
+
+def _parse(after: str) -> tuple[int, Position | None]:
+    try:
+        number, *rest = after.split("_")
+        if not rest:
+            return int(number), None
+        rank, id_, moment = rest
+        if moment:
+            assert parse_timestamp(moment) is not None
+        return int(number), Position(int(rank), moment.replace("T", " ") or None, int(id_))
+    except (ValueError, AttributeError, TypeError):
+        raise InvalidFilter(f"after is {after!r}; pass what the page before said as its next.") from None

@@ -1,0 +1,24 @@
+-- The end of every select_*: of the rows that were looked at, those that match, :most at most, and the last one looked
+-- at, from which the next statement goes on. One row at least where anything was looked at; a tag is compared as text
+-- here, and exactly by the caller.
+, numbered AS MATERIALIZED (
+    SELECT row_number() OVER () AS number, looked.* FROM looked
+), matching AS MATERIALIZED (
+    SELECT * FROM numbered
+    WHERE (:state::text IS NULL OR state = :state::text)
+      AND (:queue_name::text IS NULL OR queue_name = :queue_name::text)
+      AND (:name::text IS NULL OR name = :name::text)
+      AND (:error_class::text IS NULL OR error_class = :error_class::text)
+      AND (:claimed_by::bigint IS NULL OR worker_id = :claimed_by::bigint)
+      AND (:created_before::timestamptz IS NULL OR created_at < :created_before::timestamptz)
+      AND (:created_after::timestamptz IS NULL OR created_at >= :created_after::timestamptz)
+      AND (:finished_for::float8 IS NULL OR finalized_at
+           <= COALESCE(:now::timestamptz, statement_timestamp()) - make_interval(secs => :finished_for::float8))
+      AND (:tag::text IS NULL OR position(:tag::text IN tags::text) > 0)
+    ORDER BY number
+    LIMIT :most
+)
+SELECT last.number, last.rank, last.moment, last.id, matching.rank, matching.moment, matching.id,
+       CASE WHEN :tag::text IS NOT NULL THEN matching.tags END
+FROM (SELECT * FROM numbered ORDER BY number DESC LIMIT 1) AS last LEFT JOIN matching ON true
+ORDER BY matching.number

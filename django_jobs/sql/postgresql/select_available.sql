@@ -1,0 +1,20 @@
+-- Look at up to :look available jobs of one queue, in the order of their claim. Two ranges of the index, since a comparison
+-- of rows can't go down in one column and up in the others: the rest of the priority that was reached, then those below.
+WITH looked AS MATERIALIZED (
+    SELECT * FROM (
+        (SELECT priority AS rank, run_after AS moment, {looked columns}
+         FROM django_jobs_job
+         WHERE state = 'available' AND queue_name = :queue_name AND priority = :after_rank::smallint
+           AND (run_after, id) > (:after_moment::timestamptz, :after_id::bigint)
+         ORDER BY queue_name, priority DESC, run_after, id
+         LIMIT :look)
+        UNION ALL
+        (SELECT priority AS rank, run_after AS moment, {looked columns}
+         FROM django_jobs_job
+         WHERE state = 'available' AND queue_name = :queue_name AND priority < :after_rank::smallint
+         ORDER BY queue_name, priority DESC, run_after, id
+         LIMIT :look)
+    ) AS either
+    LIMIT :look
+)
+{include matches}

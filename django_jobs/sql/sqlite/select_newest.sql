@@ -1,0 +1,10 @@
+-- Look at up to :look jobs, the newest first, from the id :after_id downwards. Bounded by what is looked at, not by what
+-- is found: a rare one among ten million takes many short statements rather than a long one.
+WITH looked AS MATERIALIZED (
+    SELECT 0 AS rank, NULL AS moment, {looked columns}
+    FROM django_jobs_job
+    WHERE id < :after_id
+    ORDER BY id DESC
+    LIMIT :look
+)
+{include matches}

@@ -1,0 +1,169 @@
+"""The statements of operators' tools, for many jobs at once: find, change, delete. A part of the store's contract."""
+
+from __future__ import annotations
+
+import datetime as dt
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+from django_jobs.store.rows import ID, JOB_COLUMNS, JobRow, Updated
+from django_jobs.store.selecting import LOOK, MOST, Criteria, Found, Position, found, route, tag_text
+
+_WIDTH = len(JOB_COLUMNS)
+
+
+class BulkStatements(ABC):
+    """What :class:`~django_jobs.store.base.Store` has for many jobs at once."""
+
+    @abstractmethod
+    def _time(self, now: dt.datetime | None) -> Any: ...
+
+    @abstractmethod
+    def _before(self, now: dt.datetime | None, seconds: float) -> Any: ...
+
+    @abstractmethod
+    def _ids(self, ids: Iterable[int]) -> str: ...
+
+    @abstractmethod
+    def _run(self, name: str, now: dt.datetime | None, /, **parameters: Any) -> list[tuple[Any, ...]]: ...
+
+    @abstractmethod
+    def _run_with(
+        self, name: str, parameters: dict[str, Any], whole_rows: bool = True
+    ) -> list[tuple[Any, ...]]: ...
+
+    @abstractmethod
+    def update(
+        self,
+        ids: Sequence[int],
+        queue_name: str | None = None,
+        priority: int | None = None,
+        run_after: dt.datetime | None = None,
+        delay: float | None = None,
+        max_attempts: int | None = None,
+        now: dt.datetime | None = None,
+    ) -> list[Updated]:
+        """Change what waiting jobs wait for and where; None leaves it.
+
+        :param run_after: when it may run, or ``delay`` seconds from now.
+        :returns: all that exist, as they now are. One that is not waiting is not changed, nor one that would have no
+            attempt left.
+        """
+
+    def _updated(self, rows: list[tuple[Any, ...]]) -> list[Updated]:
+        return [
+            Updated(JobRow(row[:_WIDTH]), bool(row[_WIDTH])) for row in sorted(rows, key=lambda row: row[ID])
+        ]
+
+    def delete(
+        self,
+        ids: Iterable[int],
+        state: str | None = None,
+        now: dt.datetime | None = None,
+        whole_rows: bool = True,
+    ) -> list[JobRow]:
+        """Delete jobs that don't run.
+
+        :param state: delete only what has ended in it, and no longer holds its unique key.
+        :param whole_rows: whether the rows that come back are whole; else they have their id alone.
+        :returns: the jobs that were deleted, as they were.
+        """
+        parameters = {"now": self._time(now), "ids": self._ids(sorted(ids)), "state": state}
+        rows = self._run_with("delete", parameters, whole_rows)
+        if whole_rows:
+            rows = [row[:_WIDTH] for row in rows]
+        return sorted((JobRow(row) for row in rows), key=lambda job: job.values[ID])
+
+    def select(
+        self,
+        criteria: Criteria,
+        after: Position | None = None,
+        look: int = LOOK,
+        most: int = MOST,
+        ids: Sequence[int] | None = None,
+        now: dt.datetime | None = None,
+    ) -> Found:
+        """Find jobs, in the order of the index that fits (:func:`~django_jobs.store.selecting.route`).
+
+        :param after: where the search has got to, :attr:`Found.end` of the call before.
+        :param look: how many rows to look at, at most.
+        :param most: how many to find, at most.
+        :param ids: look at these only, all at once.
+        """
+        name, start = route(criteria)
+        if ids is not None:
+            name, look, most = (
+                "select_given",
+                len(ids) + 1,
+                len(ids) + 1,
+            )  # never all of them: there is no more
+        position = start if after is None else after
+        rows = self._run(
+            name,
+            now,
+            **self._criteria(criteria, now),
+            ids=self._ids(() if ids is None else sorted(ids)),
+            after_rank=position.rank,
+            after_moment=self._limits.get(position.moment, position.moment),
+            after_id=position.id,
+            look=look,
+            most=most,
+        )
+        return found(rows, criteria.tag, look, most)
+
+    # How "first" and "last", the ends of time, are written.
+    _limits: ClassVar[dict[str | None, str]]
+
+    @abstractmethod
+    def _given(self, moment: dt.datetime | None) -> str | None:
+        """A given moment as a parameter; None stays None."""
+
+    def _criteria(self, criteria: Criteria, now: dt.datetime | None) -> dict[str, Any]:
+        age = criteria.finished_for
+        return {
+            "state": criteria.state,
+            "queue_name": criteria.queue_name,
+            "name": criteria.name,
+            "error_class": criteria.error_class,
+            "claimed_by": criteria.worker_id,
+            "created_before": self._given(criteria.created_before),
+            "created_after": self._given(criteria.created_after),
+            "finished_for": None if age is None else self._before(now, age),
+            "tag": tag_text(criteria.tag),
+        }
+
+    def select_expired(
+        self,
+        state: str,
+        older_than: float,
+        queue_name: str | None = None,
+        other_than: Sequence[str] = (),
+        after: Position | None = None,
+        look: int = MOST,
+        now: dt.datetime | None = None,
+    ) -> Found:
+        """Find jobs to purge: those that ended in ``state`` ``older_than`` seconds ago or earlier, the oldest first.
+
+        :param queue_name: of this queue only.
+        :param other_than: not of these queues.
+        :param after: where the search has got to.
+        :param look: how many rows to look at, at most.
+        """
+        position = after or Position(0, "first", 0)
+        rows = self._run(
+            "select_expired",
+            now,
+            state=state,
+            older_than=self._before(now, older_than),
+            queue_name=queue_name,
+            other_than=self._texts(other_than),
+            after_moment=self._limits.get(position.moment, position.moment),
+            after_id=position.id,
+            look=look,
+        )
+        last = next((Position(0, str(row[1]), row[2]) for row in rows if row[0] is None), None)
+        return Found([Position(0, None, row[0]) for row in rows if row[0] is not None], last)
+
+    @abstractmethod
+    def _texts(self, texts: Sequence[str]) -> str: ...
