@@ -23,6 +23,9 @@ LONGEST_DELAY = 36_600 * 86_400
 # What one call merges into a job's metadata, as JSON.
 METADATA_BYTES = 100_000
 
+# All errors that a job keeps, as JSON. Over it, the earlier ones lose their tracebacks, and then the newer of them go.
+ERRORS_BYTES = 2_000_000
+
 # A worker decodes arguments with a recursive parser, and each database has a limit of its own for the depth
 # of JSON; this is below all of them, so that what one accepts the other does too.
 JSON_DEPTH = 200

@@ -510,7 +510,7 @@ class TestUsing:
             ("prio", "did you mean 'priority'?"),
             ("attempts", "did you mean 'max_attempts'?"),
             ("run_at", "did you mean 'run_after'?"),
-            ("backoff", "there are queue_name, priority, max_attempts, run_after, using, timeout, "),
+            ("backoff", "there are queue_name, priority, max_attempts, run_after, using, "),
         ],
     )
     def test_refuses_an_unknown_option_and_names_the_nearest(self, unknown, hint):

@@ -105,6 +105,18 @@ def with_error(job: JobRow, name: str, message: str, trace: str = "", now: dt.da
     most = conf.get("MAX_ERRORS")
     if len(errors) >= most:
         errors = [errors[0], *errors[len(errors) - (most - 2) :]] if most > 2 else [errors[0]]
+    text = _encoded(errors, entry)
+    # Bounded in bytes as well, whatever the settings multiply to, and whatever somebody's SQL has put there.
+    while len(text.encode()) > limits.ERRORS_BYTES and errors:
+        if any(error.get("traceback") for error in errors):
+            errors = [{**error, "traceback": ""} for error in errors]
+        else:
+            errors = errors[: len(errors) // 2]
+        text = _encoded(errors, entry)
+    return text
+
+
+def _encoded(errors: list[dict[str, Any]], entry: dict[str, Any]) -> str:
     try:
         text = encode([*errors, entry])
         text.encode()

@@ -70,6 +70,7 @@ class Reporter(Part):
         self._healthy_since: float | None = None
         self._skew_told = False
         self._look = threading.Event()
+        self._asked = False  # for a heartbeat before its time
 
     @property
     def healthy_for(self) -> float:
@@ -86,6 +87,7 @@ class Reporter(Part):
         """Renew the lease, and wait for the next time."""
         if self._store is None:
             self._store = self._open_store()
+        self._asked = False
         running, completed, failed = self.worker.counts()
         sent, sent_at = time.monotonic(), dt.datetime.now(dt.UTC)
         heartbeat = self._store.heartbeat(self.worker.worker_id, self.lease, running, completed, failed)
@@ -103,7 +105,12 @@ class Reporter(Part):
     def look(self) -> None:
         """There may be a cancel request: look soon, but by no heartbeat, which is a commit for others to look at."""
         self._look.set()
-        self.wake()
+        super().wake()
+
+    def wake(self) -> None:
+        """Renew the lease now, and hear what there is."""
+        self._asked = True
+        super().wake()
 
     def _until_next(self, store: Store) -> None:
         """Wait for the next heartbeat, and meanwhile look for cancel requests when asked to."""
@@ -111,8 +118,8 @@ class Reporter(Part):
         looked = time.monotonic()
         while not self._stopping.is_set():
             due = looked + LOOK_SECONDS if self._look.is_set() else end
-            woken = self._rest(until(min(due, end)))
-            if time.monotonic() >= end or (woken and not self._look.is_set()):
+            self._rest(until(min(due, end)))
+            if self._asked or time.monotonic() >= end:
                 return
             if self._look.is_set() and time.monotonic() >= looked + LOOK_SECONDS:
                 self._look.clear()

@@ -122,9 +122,8 @@ def test_the_outermost_frames_can_be_left_out():
 
     with pytest.raises(ValueError, match="x") as caught:
         outer()
-    error = caught.value
-    assert "in outer" in traceback_of(error, ours=False), "only the worker's own frames are left out"
-    assert "in inner" in traceback_of(error, ours=False)
+    assert "in outer" in traceback_of(caught.value, ours=False), "only the worker's own frames are left out"
+    assert "in inner" in traceback_of(caught.value, ours=False)
 
 
 def test_causes_in_a_circle_end():
@@ -273,3 +272,18 @@ def test_the_time_of_an_error_is_now_by_default():
 
     assert dt.datetime.fromisoformat(entry["at"]).tzinfo is not None
     assert entry["attempted_at"] is None
+
+
+@pytest.mark.parametrize("large", ["traceback", "message"])
+def test_all_errors_together_are_bounded_in_bytes(large, settings):
+    settings.DJANGO_JOBS = {"MAX_ERRORS": 1000, "MAX_TRACEBACK_BYTES": 1_000_000}
+    before = [
+        {"number": number, "message": "", "traceback": "", large: "é" * 10_000} for number in range(1, 500)
+    ]
+
+    text = with_error(row(errors=json.dumps(before)), "ValueError", "new", "x" * 1_000_000)
+
+    assert len(text.encode()) <= 2_000_000
+    errors = json.loads(text)
+    assert (errors[0]["number"], errors[-1]["number"]) == (1, 500)
+    assert len(errors[-1]["traceback"]) == 1_000_000, "the new one is kept whole"

@@ -46,6 +46,9 @@ class Told:
     def heard(self, heartbeat):
         self.words.append("heard")
 
+    def cancel(self, job_ids):
+        self.words.append("cancel")
+
     def doubt(self):
         self.words.append("doubt")
 
@@ -79,6 +82,9 @@ class Database:
             return None
         return Heartbeat(WorkerRow(worker_id, *[None] * 9), now, frozenset(), frozenset())
 
+    def cancel_requests(self, worker_id):
+        return frozenset()
+
     def close(self):
         self.closed += 1
 
@@ -91,7 +97,7 @@ class Scene:
         self.database = Database(self.clock)
         self.told = Told()
         self.reporter = Reporter(self.told, lambda: self.database, lease, interval)
-        self.reporter._rest = lambda seconds: None
+        self.reporter._until_next = lambda store: None
 
     def beat(self, answer="ok"):
         """One step, as the part's thread takes it; the pause after an error that it would make."""
@@ -134,6 +140,15 @@ def test_it_beats_on_at_its_interval_and_when_woken(started):
     for count in range(1, 4):
         eventually(lambda count=count: len(database.calls) == before + count)
         slow.wake()
+
+
+def test_a_heartbeat_that_is_asked_for_comes_while_cancel_requests_are_to_be_looked_for(started):
+    database = Database()
+    reporter = started(Reporter(Told(), lambda: database, LEASE, 3600.0))
+    eventually(lambda: len(database.calls) == 1)
+    reporter.look()
+    reporter.wake()
+    eventually(lambda: len(database.calls) == 2)
 
 
 # -- errors and doubt -------------------------------------------------------------------------------------------------
@@ -209,14 +224,14 @@ def test_a_new_lease_counts_from_its_registration(scene):
 
 def test_a_worker_that_was_given_up_goes_on_under_a_new_id_at_once(scene):
     rests = []
-    scene.reporter._rest = rests.append
+    scene.reporter._until_next = rests.append
     scene.beat()
     scene.beat(None)
     scene.beat()
 
     assert scene.told.words == ["heard", "given up", "heard"]
     assert [call[0] for call in scene.database.calls] == [7, 7, 8]
-    assert rests == [INTERVAL, INTERVAL], "it waited under the id that was given up"
+    assert len(rests) == 2, "it waited under the id that was given up"
 
 
 def test_a_new_id_that_can_not_be_had_is_tried_for_again(scene):

@@ -568,7 +568,7 @@ def test_a_cancel_request_reaches_the_job(run, define, gate):
     operations.cancel([row.id])
     one.beat()  # on PostgreSQL the request wakes it; on SQLite the next heartbeat brings it
 
-    eventually(lambda: job(row).state == "completed")
+    eventually(lambda: job(row).state == "cancelled")
 
 
 @pytest.mark.postgresql

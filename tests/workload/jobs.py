@@ -1,6 +1,9 @@
+import asyncio
 import os
 import signal
 import threading
+
+from django.db import transaction
 
 from django_jobs import JobContext, job
 from tests.workload.models import Effect
@@ -77,3 +80,27 @@ _hoard: list[bytes] = []
 def hoard(megabytes: int) -> None:
     """Leak memory."""
     _hoard.append(b"x" * (megabytes * 1024 * 1024))
+
+
+@job(atomic=True, takes_context=True, backoff=0, max_attempts=1000)
+def effect_in_its_transaction(context: JobContext) -> None:
+    """Leave an effect, which is committed with the job's completion or not at all."""
+    assert context.job is not None
+    Effect.objects.create(job_id=context.job.id, claims=context.job.claims, pid=os.getpid())
+
+
+@job(takes_context=True, backoff=0, max_attempts=1000)
+def effect_with_its_completion(context: JobContext) -> None:
+    """The same by hand; what comes after the transaction fails every other time, and changes nothing."""
+    assert context.job is not None
+    with transaction.atomic():
+        Effect.objects.create(job_id=context.job.id, claims=context.job.claims, pid=os.getpid())
+        context.complete("done")
+    if context.job.id % 2:
+        raise ValueError("after the completion")
+
+
+@job(takes_context=True)
+async def wait_until_cancelled(context: JobContext) -> None:
+    """Run until the worker cancels it."""
+    await asyncio.sleep(3600)
