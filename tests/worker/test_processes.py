@@ -140,6 +140,8 @@ def test_a_job_that_kills_its_process_becomes_a_dead_letter_and_the_others_are_d
 def test_four_workers_share_the_work(run_manage: RunManage) -> None:
     ids = {job.id for job in jobs.leave_effect.enqueue_many([()] * 1500)}
     workers = [run_manage("runjobs", "--concurrency", "3") for _ in range(4)]
+    for worker in workers:
+        worker.wait_for_output("Working on")
     for _ in range(100):
         ids.add(jobs.leave_effect.enqueue().id)  # a web server that writes beside them
     eventually(lambda: finished() == len(ids), 60)
