@@ -50,8 +50,8 @@ _WIDTH = len(JOB_COLUMNS)
 WATCH_INTERVAL = 0.01
 
 
-# A NewJob that is not pending and has no timeout and no tags.
-_USUAL = (False, None, None)
+# A NewJob without keyword arguments that is not pending and has no timeout and no tags.
+_USUAL = ("{}", False, None, None)
 
 _FIRST_MOMENT = "0001-01-01 00:00:00.000000"
 _LAST_MOMENT = "9999-12-31 23:59:59.999999"
@@ -288,18 +288,23 @@ class SQLiteStore(Store):
             return self.insert_unique(new, now)
         now = now or dt.datetime.now(dt.UTC)
         due = self._all_due(new, now)
+        first = new[0]
+        alike = all(job[:6] == first[:6] and job[7:11] == _USUAL for job in new)
+        texts: list[Any]
+        if alike:
+            texts = [job[6] for job in new]
+        else:
+            texts = [(*job[:4], due[job[4], job[5]], *job[6:11]) for job in new]
         rows = self._run(
             "insert_many",
             now,
-            rows=json.dumps(
-                [
-                    (job[0], job[1], job[2], job[3], due[job[4], job[5]], job[6], job[7])
-                    if job[8:11] == _USUAL
-                    else (*job[:4], due[job[4], job[5]], *job[6:11])
-                    for job in new
-                ],
-                ensure_ascii=False,
-            ),
+            alike=alike,
+            name=first.name,
+            queue_name=first.queue_name,
+            priority=first.priority,
+            max_attempts=first.max_attempts,
+            run_after=due[first.run_after, first.delay],
+            rows=json.dumps(texts, ensure_ascii=False),
         )
         rows.sort()
         return [inserted_row(row, job) for row, job in zip(rows, new, strict=True)]
