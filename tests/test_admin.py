@@ -6,6 +6,7 @@ from django.test import Client
 from django.urls import reverse
 
 from django_jobs.models import Job
+from tests.factories import AdminFactory, JobFactory
 from tests.workload import jobs
 
 pytestmark = pytest.mark.django_db
@@ -15,7 +16,7 @@ PAGES = ["job", "worker", "queue", "schedule"]
 
 @pytest.fixture
 def admin(client: Client) -> Client:
-    client.force_login(User.objects.create_superuser("admin"))
+    client.force_login(AdminFactory())
     return client
 
 
@@ -40,6 +41,19 @@ def test_a_job_is_shown_and_what_it_carries_is_escaped(admin: Client) -> None:
         assert "tests.workload.jobs.fail" in text
         assert "&lt;script&gt;alert(1)" in text
         assert "<script>alert" not in text
+
+
+def test_dead_letters_are_shown_with_their_errors_escaped(admin: Client) -> None:
+    waiting, dead = JobFactory(), JobFactory(failed=True)
+    listed = admin.get(
+        reverse("admin:django_jobs_job_changelist"), {"state__exact": "failed"}
+    ).content.decode()
+    assert f"/job/{dead.id}/change/" in listed
+    assert f"/job/{waiting.id}/change/" not in listed
+    shown = admin.get(reverse("admin:django_jobs_job_change", args=[dead.id])).content.decode()
+    assert "ValueError" in shown
+    assert "&lt;b&gt;no&lt;/b&gt;" in shown
+    assert "<b>no</b>" not in shown
 
 
 def test_a_job_can_be_neither_changed_nor_deleted(admin: Client) -> None:
