@@ -12,6 +12,7 @@ import sqlite3
 import tempfile
 from collections.abc import Generator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -76,6 +77,12 @@ def postgresql(resources: contextlib.ExitStack) -> Database:
 
 def pytest_report_header(config: pytest.Config) -> str:
     return f"database: {config.stash[DATABASE].description}"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A file of tests for PostgreSQL may import its driver, which a run on SQLite does not need to have."""
+    wanted = config.stash[DATABASE].name == POSTGRESQL
+    return None if wanted or not collection_path.name.endswith("_postgresql.py") else True
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

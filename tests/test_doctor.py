@@ -11,10 +11,15 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
 from django_jobs import doctor, operations
-from django_jobs.doctor import common, postgresql, sqlite
+from django_jobs.doctor import common, sqlite
 from django_jobs.models import Worker
 from django_jobs.store import django_store, own_store
 from django_jobs.store.rows import NewJob
+
+try:
+    from django_jobs.doctor import postgresql
+except ModuleNotFoundError:  # no psycopg: a run on SQLite, whose tests don't use it
+    postgresql = None
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -5,14 +5,14 @@ The system checks read the settings; this connects.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from django.core import checks
 from django.db import DatabaseError, connections
 from django.utils.translation import ngettext
 
 from django_jobs.databases import jobs_database
-from django_jobs.doctor import common, postgresql, sqlite
+from django_jobs.doctor import common
 from django_jobs.doctor.findings import ERROR, OK, WARNING, Finding
 from django_jobs.store import own_store
 
@@ -39,9 +39,20 @@ def examine(using: str | None = None) -> Iterator[Finding]:
     tables = list(common.migrations(alias))
     yield from tables
     missing = any(finding.level == ERROR for finding in tables)
-    own = postgresql if connections[alias].vendor == "postgresql" else sqlite
-    for examination in own.SETTINGS if missing else [*own.SETTINGS, *own.TABLES, *common.TABLES]:
+    settings, own_tables = _own(connections[alias].vendor)
+    for examination in settings if missing else [*settings, *own_tables, *common.TABLES]:
         yield from _guarded(examination, alias)
+
+
+def _own(vendor: str) -> tuple[Sequence[Examination], Sequence[Examination]]:
+    """What is looked at on this database only. A site on SQLite has no PostgreSQL driver to import."""
+    if vendor == "postgresql":
+        from django_jobs.doctor import postgresql
+
+        return postgresql.SETTINGS, postgresql.TABLES
+    from django_jobs.doctor import sqlite
+
+    return sqlite.SETTINGS, sqlite.TABLES
 
 
 def _guarded(examination: Examination, alias: str) -> Iterator[Finding]:

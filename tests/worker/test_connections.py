@@ -4,7 +4,6 @@ import contextlib
 import threading
 import types
 
-import psycopg
 import pytest
 from asgiref.sync import sync_to_async
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections, transaction
@@ -65,7 +64,7 @@ def opened():
 
 
 def is_closed(raw):
-    if isinstance(raw, psycopg.Connection):
+    if connection.vendor == "postgresql":
         return raw.closed
     try:
         return raw.total_changes < 0
@@ -402,6 +401,8 @@ class Pool:
 
     def getconn(self):
         self.out += 1
+        import psycopg
+
         raw = psycopg.connect(**self.parameters, autocommit=True)
         raw._pool = self
         return raw
