@@ -189,7 +189,7 @@ class JobContext:
         :raises ClaimLost: when the job is no longer this worker's.
         """
         state = self._note_progress(done, total, note)
-        if state is not None and not _in_event_loop() and not connections[self.using].in_atomic_block:
+        if state is not None and not _in_event_loop():
             self._write_progress(state)
 
     async def aprogress(self, done: float, total: float | None = None, note: str = "") -> None:

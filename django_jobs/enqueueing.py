@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from asgiref.sync import sync_to_async
@@ -55,12 +56,7 @@ def enqueue(definition: JobDefinition[Any, Any], args: Sequence[Any], kwargs: Ma
     """Insert one job."""
     new, using = prepare(definition, args, kwargs)
     alias = jobs_database(using)
-    job = django_store(alias).insert(new)
-    if using is not None:
-        job.using = using
-    if signals.job_enqueued.receivers:
-        signals.send_enqueued([job], alias)
-    return job
+    return _told([django_store(alias).insert(new)], alias, [using])[0]
 
 
 def enqueue_many(prepared: Iterable[Prepared]) -> list[JobRow]:
@@ -85,11 +81,7 @@ def enqueue_many(prepared: Iterable[Prepared]) -> list[JobRow]:
             f"enqueue_many() got jobs for the databases {', '.join(sorted(aliases))}; all or none can only be kept in "
             f"one. Call it once for each."
         )
-    rows = _insert([call.new for call in calls], aliases.pop())
-    for row, call in zip(rows, calls, strict=True):
-        if call.using is not None:
-            row.using = call.using
-    return rows
+    return _insert([call.new for call in calls], aliases.pop(), [call.using for call in calls])
 
 
 async def aenqueue_many(prepared: Iterable[Prepared]) -> list[JobRow]:
@@ -126,14 +118,10 @@ def enqueue_calls(
         one = NewJob(*options, *encoded)
         new.append(one if more is None else more(one, args, kwargs))
     using = definition.options.using
-    rows = _insert(new, jobs_database(using)) if new else []
-    if using is not None:
-        for row in rows:
-            row.using = using
-    return rows
+    return _insert(new, jobs_database(using), () if using is None else repeat(using)) if new else []
 
 
-def _insert(new: list[NewJob], alias: str) -> list[JobRow]:
+def _insert(new: list[NewJob], alias: str, usings: Iterable[str | None]) -> list[JobRow]:
     store = django_store(alias)
     chunks = list(_chunks(new))
     if len(chunks) == 1:
@@ -141,6 +129,17 @@ def _insert(new: list[NewJob], alias: str) -> list[JobRow]:
     else:
         with transaction.atomic(using=alias):
             jobs = [job for chunk in chunks for job in store.insert_many(chunk)]
+    return _told(jobs, alias, usings)
+
+
+def _told(jobs: list[JobRow], alias: str, usings: Iterable[str | None]) -> list[JobRow]:
+    """Jobs just inserted: each knows the database that it was given, if it was, and then receivers hear of it.
+
+    ``usings`` are what was given for each, or nothing where none was.
+    """
+    for job, using in zip(jobs, usings, strict=False):
+        if using is not None:
+            job.using = using
     if signals.job_enqueued.receivers:
         signals.send_enqueued(jobs, alias)
     return jobs

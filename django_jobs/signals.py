@@ -54,7 +54,7 @@ def send(signal: Signal, name: str, **arguments: Any) -> None:
 
 def send_enqueued(jobs: Iterable[JobRow], using: str) -> None:
     """Send :data:`job_enqueued` for each of the jobs, in the transaction that is open on ``using``, if one is."""
-    inserted = [job for job in jobs if not getattr(job, "is_duplicate", False)]
+    inserted = [job for job in jobs if not job.is_duplicate]
     if not connections[using].in_atomic_block:
         for job in inserted:
             send(job_enqueued, job.name, job=job, using=using)

@@ -97,6 +97,19 @@ class TestEnqueued:
             zip([first, first, second, first], rows, strict=True)
         )
 
+    def test_the_job_knows_the_database_that_it_was_given(self, define, connect):
+        seen = []
+        connect(job_enqueued, lambda job, **_: seen.append(job.using))
+        greeting = define(greet).using(using="default")
+
+        rows = [
+            greeting.enqueue("a"),
+            *greeting.enqueue_many([("b",)]),
+            *enqueue_many([greeting.prepare("c")]),
+        ]
+
+        assert seen == [row.using for row in rows] == ["default"] * 3
+
     def test_to_a_receiver_of_one_function(self, define, connect):
         received = Received()
         mine, other = define(greet), define(lambda: None, name="tests.signals.other")

@@ -37,7 +37,6 @@ JOB_COLUMNS = (
     "timeout",
     "key_until",
 )
-COLUMN = {name: index for index, name in enumerate(JOB_COLUMNS)}
 (
     ID,
     NAME,

@@ -7,15 +7,12 @@ from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from typing import Any
 
-from django.db import DatabaseError, connections, transaction
+from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.utils import DatabaseErrorWrapper, InterfaceError
+from django.db.utils import DatabaseErrorWrapper
 
 from django_jobs.store.deadlines import Deadline, watchdog
 from django_jobs.store.statements import Statement
-
-# What a connection that broke, or a server that is away, is told by. Worth trying again.
-CONNECTION_ERRORS = (DatabaseError, InterfaceError, OSError)
 
 
 class Session(ABC):

@@ -155,9 +155,8 @@ class Completer:
             target=self._write_on, args=(number,), name=f"django_jobs-completer-{number}", daemon=True
         )
         thread.start()
-        self._threads[number] = (
-            thread  # it can't end before: it needs the lock for that, which the caller has
-        )
+        # It can't have ended: it needs the lock for that, which the caller has.
+        self._threads[number] = thread
         self.writers += 1
 
     # -- the writers -----------------------------------------------------------------------------------------------

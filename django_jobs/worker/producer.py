@@ -237,8 +237,9 @@ class Producer(Part):
             elif paused:
                 self._returning += buffer.take_back(lambda job: job.values[QUEUE_NAME] in paused)
             now = time.monotonic()
-            if self._done_now() != self._moved:
-                self._moved, self._moved_at = self._done_now(), now
+            done, _ = self.pace.totals()
+            if done != self._moved:
+                self._moved, self._moved_at = done, now
             elif now - self._moved_at >= STALE_SECONDS:
                 # Every executor is at a long job: what is buffered here could run elsewhere.
                 self._returning += buffer.take_back()
@@ -247,9 +248,6 @@ class Producer(Part):
             self._returning.append(self._withdrawn.popleft())
         if self._returning and self.situation.trusts_claims:
             self.give_back([])
-
-    def _done_now(self) -> int:
-        return self.pace.totals()[0]
 
     def give_back(self, jobs: list[JobRow]) -> None:
         """Give claimed jobs back that never started. What can't be given back now is, before the next claim."""

@@ -378,7 +378,7 @@ class Worker:
         if self.listener is not None:
             self.listener.stop()
         self.keeper.stop()
-        self._give_back_unstarted(until(time.monotonic() + FLUSH_SECONDS))
+        self._give_back_unstarted(FLUSH_SECONDS)
         self._wait_for_jobs(deadline)
         self.completer.stop(FLUSH_SECONDS)
         if not self.completer.join(FLUSH_SECONDS + 1):
