@@ -1,6 +1,7 @@
 """Jobs that are cancelled while they run: told soon, by a wake-up, and cancelled in the end whatever they do."""
 
 import asyncio
+import threading
 
 import pytest
 
@@ -221,8 +222,11 @@ def test_the_file_s_commits_cause_no_storm_of_looks_nor_any_heartbeat(live, defi
     read, beat = store.cancel_requests, store.heartbeat
     store.cancel_requests = lambda *args: looks.append(1) or read(*args)
     store.heartbeat = lambda *args: beats.append(1) or beat(*args)
-    for _ in range(100):
+    pause = threading.Event()
+    for _ in range(200):
         Job.objects.filter(pk=job.id).update(tags=[])
+        worker.hint("")
+        pause.wait(0.002)
     eventually(lambda: looks)
 
     assert len(looks) <= 20

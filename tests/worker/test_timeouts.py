@@ -330,7 +330,7 @@ def test_a_stop_does_not_wait_for_strays(live, define, short_grace):
     job.wait(TIMEOUT)
     worker.stop()
 
-    eventually(lambda: not worker.reporter.is_alive())
+    eventually(lambda: not worker.reporter.is_alive(), TIMEOUT / 3)
     gate.open()
 
 

@@ -566,7 +566,7 @@ def test_a_cancel_request_reaches_the_job(run, define, gate):
     one = run()
     gate.wait()
     operations.cancel([row.id])
-    one.beat()  # on PostgreSQL the request wakes it; on SQLite the next heartbeat brings it
+    one.beat()  # the request wakes it as well, but this test is about the heartbeat
 
     eventually(lambda: job(row).state == "cancelled")
 
