@@ -359,9 +359,15 @@ class Store(ScheduleStatements, BulkStatements):
         running: int = 0,
         completed: int = 0,
         failed: int = 0,
+        memory: int | None = None,
+        leads: bool = False,
         now: dt.datetime | None = None,
     ) -> Heartbeat | None:
-        """Renew a worker's lease. None: it was given up, and must not go on under this id."""
+        """Renew a worker's lease. None: it was given up, and must not go on under this id.
+
+        :param memory: bytes that its process holds.
+        :param leads: whether it does the maintenance at present.
+        """
         rows = self._run(
             "heartbeat",
             now,
@@ -370,6 +376,8 @@ class Store(ScheduleStatements, BulkStatements):
             running=running,
             completed=completed,
             failed=failed,
+            memory=memory,
+            leads=leads,
         )
         if not rows:
             return None
@@ -395,6 +403,17 @@ class Store(ScheduleStatements, BulkStatements):
     def stop_worker(self, worker_id: int, now: dt.datetime | None = None) -> WorkerRow | None:
         """Note that a worker has stopped."""
         rows = self._run("stop_worker", now, worker_id=worker_id)
+        return WorkerRow(*rows[0]) if rows else None
+
+    def ask_worker(
+        self,
+        worker_id: int,
+        quiet: bool | None = None,
+        stop: bool = False,
+        now: dt.datetime | None = None,
+    ) -> WorkerRow | None:
+        """Ask a worker to claim nothing (``quiet`` True), to claim again (False), to stop. None: it is gone."""
+        rows = self._run("ask_worker", now, worker_id=worker_id, quiet=quiet, stop=stop)
         return WorkerRow(*rows[0]) if rows else None
 
     def purge_workers(self, older_than: float, now: dt.datetime | None = None) -> list[WorkerRow]:

@@ -116,6 +116,7 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
         "lose_workers": lambda store: late in [each.id for each in store.lose_workers(now=now)],
         "lose_worker": lambda store: store.lose_worker(dying, now=now),
         "stop_worker": lambda store: store.stop_worker(idle, now=now),
+        "ask_worker": lambda store: store.ask_worker(worker, quiet=True, stop=True, now=now),
         "purge_workers": lambda store: store.purge_workers(0.0, now=now),
         "upsert_queue": lambda store: store.upsert_queue("mail", pause=True, metadata="{}", now=now),
         "due_schedules": lambda store: store.due_schedules(now=now).schedules,

@@ -80,6 +80,7 @@ PLANS = {
     "lose_workers": {"SCAN django_jobs_worker"},
     "lose_worker": {WORKER},
     "stop_worker": {WORKER},
+    "ask_worker": {WORKER},
     "purge_workers": {"SCAN django_jobs_worker", f"SEARCH job {RUNNING} (worker_id=?)"},
     "upsert_queue": set(),
     "acquire_leadership": set(),
