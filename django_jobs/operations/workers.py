@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from django_jobs.databases import jobs_database
 from django_jobs.store import django_store
 from django_jobs.store.rows import WorkerRow
+
+if TYPE_CHECKING:
+    from django_jobs.models import Worker
 
 
 def quiet_worker(worker_id: int, *, using: str | None = None) -> WorkerRow | None:
@@ -24,3 +29,19 @@ def stop_worker(worker_id: int, *, using: str | None = None) -> WorkerRow | None
     told not to.
     """
     return django_store(jobs_database(using)).ask_worker(worker_id, stop=True)
+
+
+def state_of(worker: Worker, now: Any) -> str:
+    """A worker's state in a word: alive, quiet, stopping, late, lost or stopped.
+
+    :param now: the time of the database.
+    """
+    if worker.stopped_at is not None:
+        return "stopped"
+    if worker.lost_at is not None:
+        return "lost"
+    if worker.expires_at < now:
+        return "late"
+    if worker.stop_requested_at is not None:
+        return "stopping"
+    return "quiet" if worker.quiet_requested_at is not None else "alive"

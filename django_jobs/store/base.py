@@ -29,6 +29,7 @@ from django_jobs.store.rows import (
     WORKER_COLUMNS,
     Ended,
     Heartbeat,
+    HeldJob,
     JobRow,
     LeadershipRow,
     NewJob,
@@ -319,6 +320,14 @@ class Store(ScheduleStatements, BulkStatements):
     def stats(self, queue_name: str | None = None) -> list[QueueStats]:
         """How many jobs there are, by queue and state. It counts them all, however many."""
         return [QueueStats(*row) for row in self._run_with("stats", {"queue_name": queue_name})]
+
+    def held_jobs(self, worker_ids: Iterable[int], each: int) -> list[HeldJob]:
+        """What workers have claimed: the first ``each`` of each, by worker and id."""
+        rows = self._run_with("held_jobs", {"worker_ids": self._ids(worker_ids), "each": each})
+        return [
+            HeldJob(*row[:6], *map(parse_timestamp, row[6:]))
+            for row in sorted(rows, key=lambda row: row[:2])
+        ]
 
     def waiting_queues(self) -> list[str]:
         """The queues that have available jobs."""

@@ -109,6 +109,7 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
         "purge": lambda store: store.purge("cancelled", 0.0, limit=2, now=now),
         "get": lambda store: store.get([job.id for job in due]),
         "running": lambda store: store.running(worker),
+        "held_jobs": lambda store: store.held_jobs([worker, idle], 3),
         "stats": lambda store: store.stats(),
         "waiting_queues": lambda store: store.waiting_queues(),
         "register_worker": lambda store: store.register_worker("host", 1, '["*"]', 4, "1", 30.0, now=now),
