@@ -21,6 +21,8 @@ KEY = "django_jobs_job_pkey"
 CLAIM, DUE, RUNNING = "django_jobs_job_claim", "django_jobs_job_due", "django_jobs_job_running"
 FINISHED, UNIQUE = "django_jobs_job_finished", "django_jobs_job_unique_key"
 
+PENDING = "django_jobs_job_pending"
+
 # The indexes of the table of jobs that each operation goes by.
 INDEXES = {
     "insert": set(),
@@ -58,6 +60,11 @@ INDEXES = {
     "select_available": {CLAIM},
     "select_given": {KEY},
     "select_expired": {FINISHED},
+    "count_states": {PENDING, DUE, CLAIM, RUNNING, FINISHED},
+    "count_queues": {PENDING, DUE, RUNNING, FINISHED},
+    "count_available": {CLAIM},
+    "count_dead": {FINISHED},
+    "waiting": {KEY, CLAIM},
     "get": {KEY},
     "waiting_queues": {CLAIM},
     "heartbeat": {RUNNING},
