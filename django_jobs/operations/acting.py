@@ -257,7 +257,7 @@ def _batches(
         for chunk in _chunks(wanted.id_list):
             yield from _given(store, wanted, chunk, result)
         return
-    for criteria in wanted.legs(store):
+    for criteria in wanted.legs():
         position = None
         while True:
             found = store.select(criteria._replace(finished_for=finished_for), position)

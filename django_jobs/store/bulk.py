@@ -107,6 +107,7 @@ class BulkStatements(ABC):
             after_rank=position.rank,
             after_moment=self._limits.get(position.moment, position.moment),
             after_id=position.id,
+            after_queue=position.queue_name,
             look=look,
             most=most,
         )
@@ -131,7 +132,15 @@ class BulkStatements(ABC):
             "created_after": self._given(criteria.created_after),
             "finished_for": None if age is None else self._before(now, age),
             "tag": tag_text(criteria.tag),
+            "finished_after": self._given(criteria.finished_after),
+            "priority": criteria.priority,
+            "unique_key": criteria.unique_key,
+            "word": criteria.word,
         }
+
+    def with_argument(self, ids: Sequence[int], text: str) -> list[int]:
+        """Those of the jobs in whose arguments, as JSON, ``text`` stands somewhere; in no order."""
+        return [row[0] for row in self._run_with("with_argument", {"ids": self._ids(ids), "text": text})]
 
     def select_expired(
         self,

@@ -70,10 +70,12 @@ _READS = frozenset(
         "select_finished",
         "select_given",
         "select_newest",
+        "select_queues",
         "select_running",
         "select_scheduled",
         "stats",
         "waiting_queues",
+        "with_argument",
     }
 )
 

@@ -102,11 +102,13 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
         "select_running": lambda store: select(store, state="running"),
         "select_scheduled": lambda store: select(store, state="scheduled"),
         "select_available": lambda store: select(store, state="available", queue_name="waiting"),
+        "select_queues": lambda store: select(store, state="available"),
         "select_given": lambda store: store.select(Criteria(), ids=[job.id for job in due], now=now).ids,
         "select_expired": lambda store: (
             store.select_expired("failed", 0.0, other_than=["mail"], look=5, now=now).ids
         ),
         "purge": lambda store: store.purge("cancelled", 0.0, limit=2, now=now),
+        "with_argument": lambda store: store.with_argument([job.id for job in dead], "") or True,
         "get": lambda store: store.get([job.id for job in due]),
         "running": lambda store: store.running(worker),
         "stats": lambda store: store.stats(),

@@ -55,8 +55,10 @@ INDEXES = {
     "select_running": {RUNNING},
     "select_scheduled": {DUE},
     "select_available": {CLAIM},
+    "select_queues": {CLAIM},
     "select_given": {KEY},
     "select_expired": {FINISHED},
+    "with_argument": {KEY},
     "get": {KEY},
     "waiting_queues": {CLAIM},
     "heartbeat": {RUNNING},
@@ -80,6 +82,7 @@ BY_ID = [
     "delete",
     "delete, ended",
     "select_given",
+    "with_argument",
     "get",
 ]
 IN_ORDER = ["claim", "promote", "next_due", "purge", "running"]
@@ -89,6 +92,7 @@ SEARCHES = [
     "select_running",
     "select_scheduled",
     "select_available",
+    "select_queues",
     "select_expired",
 ]
 BOUNDED = ["claim", "promote", "purge"]

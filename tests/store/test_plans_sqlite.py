@@ -66,6 +66,12 @@ PLANS = {
         f"{CLAIM} (queue_name=? AND priority=? AND run_after>?)",
         f"{CLAIM} (queue_name=? AND priority<?)",
     },
+    "select_queues": {
+        f"{CLAIM} (queue_name=? AND priority=? AND run_after>?)",
+        f"{CLAIM} (queue_name=? AND priority<?)",
+        f"{CLAIM} (queue_name>?)",
+    },
+    "with_argument": {"SEARCH job USING INTEGER PRIMARY KEY (rowid=?)"},
     "select_given": {"SEARCH job USING INTEGER PRIMARY KEY (rowid=?)"},
     "select_expired": {f"{FINISHED} (state=? AND finalized_at>? AND finalized_at<?)"},
     "get": {KEY},
