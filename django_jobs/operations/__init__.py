@@ -14,18 +14,22 @@ from django_jobs.operations.acting import (
     run_now,
     update,
 )
+from django_jobs.operations.editing import edit
 from django_jobs.operations.filters import Filter, InvalidFilter
 from django_jobs.operations.finding import Page, failed, get, list_jobs, tagged
 from django_jobs.operations.queues import pause, queue, queues, resume, stats, stats_by_queue, stats_for
 from django_jobs.operations.results import Result
+from django_jobs.operations.searching import ArgumentMatches, search_arguments
 
 __all__ = [
+    "ArgumentMatches",
     "Filter",
     "InvalidFilter",
     "Page",
     "Result",
     "cancel",
     "delete",
+    "edit",
     "failed",
     "get",
     "list_jobs",
@@ -38,6 +42,7 @@ __all__ = [
     "resume",
     "retry",
     "run_now",
+    "search_arguments",
     "stats",
     "stats_by_queue",
     "stats_for",

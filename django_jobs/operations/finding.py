@@ -15,7 +15,7 @@ from django_jobs.serialization import find_problem, parse_timestamp, shown
 from django_jobs.states import State
 from django_jobs.store import Store, django_store
 from django_jobs.store.rows import JobRow
-from django_jobs.store.selecting import LOOK, MOST, Found, Position
+from django_jobs.store.selecting import LOOK, MOST, Criteria, Found, Position
 
 # The newest jobs among which those with a tag are looked for: tags have no index, which every insert would pay for.
 TAG_WINDOW = 100_000
@@ -68,7 +68,7 @@ def list_jobs(
         raise InvalidFilter(f"limit is {limit!r}; it must be a whole number from 1 to {MOST}.")
     store = django_store(jobs_database(using))
     looks = PAGE_LOOKS if looks is None else looks
-    skip, position = (0, None) if after is None else _parse(after)
+    skip, position = (0, None) if after is None else parse_place(after)
     if wanted.ids is not None:
         return _page_of_ids(store, wanted, limit, position)
     ids: list[int] = []
@@ -77,8 +77,7 @@ def list_jobs(
     for number, criteria in enumerate(wanted.legs()):
         if number < skip:
             continue
-        if position is not None and criteria.state != State.RUNNING and abs(position.rank) > _HIGHEST_RANK:
-            raise InvalidFilter(f"after is {shown(after)}; pass what the page before said as its next.")
+        check_place(criteria, position, after)
         while True:
             # The first jobs are likely to match.
             look = min(LOOK, max(looks - looked, 1)) if ids or looked else max(limit, 100)
@@ -87,14 +86,14 @@ def list_jobs(
             looked += look
             position = found.end
             if position is not None and (len(ids) >= limit or looked >= looks):
-                next_ = _text(number, position)
+                next_ = place_text(number, position)
                 break
             if position is None:
                 break
         if next_ is not None:
             break
         if len(ids) >= limit or looked >= looks:
-            next_ = _text(number + 1, None)
+            next_ = place_text(number + 1, None)
             break
     return Page(_in_order(store, ids), next_)
 
@@ -103,7 +102,7 @@ def _page_of_ids(store: Store, wanted: Filter, limit: int, position: Position | 
     given = [id_ for id_ in wanted.id_list or () if position is None or id_ > position.id]
     chunk = given[:limit]
     ids = [id_ for found in matching_ids(store, wanted, chunk) for id_ in found.ids]
-    more = _text(0, Position(0, None, chunk[-1])) if len(given) > limit else None
+    more = place_text(0, Position(0, None, chunk[-1])) if len(given) > limit else None
     return Page(_in_order(store, ids), more)
 
 
@@ -153,14 +152,16 @@ def tagged(
     return _in_order(store, ids)
 
 
-def _text(number: int, position: Position | None) -> str:
+def place_text(number: int, position: Position | None) -> str:
+    """A place in a search as text: which of its legs, and where in it."""
     if position is None:
         return f"{number}"
     moment = "" if position.moment is None else position.moment.replace(" ", "T")
     return f"{number}_{position.rank}_{position.id}_{moment}_{position.queue_name}"
 
 
-def _parse(after: str) -> tuple[int, Position | None]:
+def parse_place(after: str) -> tuple[int, Position | None]:
+    """What :func:`place_text` wrote. Raises InvalidFilter for what it can't have written."""
     try:
         number, *rest = after.split("_", 4)
         if not rest:
@@ -176,6 +177,12 @@ def _parse(after: str) -> tuple[int, Position | None]:
         return _leg(number), position
     except (ValueError, AttributeError, TypeError, AssertionError):
         raise InvalidFilter(f"after is {shown(after)}; pass what the page before said as its next.") from None
+
+
+def check_place(criteria: Criteria, position: Position | None, after: str | None) -> None:
+    """Raise InvalidFilter for a place that is another search's."""
+    if position is not None and criteria.state != State.RUNNING and abs(position.rank) > _HIGHEST_RANK:
+        raise InvalidFilter(f"after is {shown(after)}; pass what the page before said as its next.")
 
 
 def _leg(number: str) -> int:

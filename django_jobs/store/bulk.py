@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
-from django_jobs.store.rows import ID, JOB_COLUMNS, JobRow, Updated
+from django_jobs.store.rows import ARGS, ID, JOB_COLUMNS, KWARGS, JobRow, Updated
 from django_jobs.store.selecting import LOOK, MOST, Criteria, Found, Position, found, route, tag_text
 
 _WIDTH = len(JOB_COLUMNS)
@@ -50,6 +50,38 @@ class BulkStatements(ABC):
         :returns: all that exist, as they now are. One that is not waiting is not changed, nor one that would have no
             attempt left.
         """
+
+    def edit(
+        self,
+        job: JobRow,
+        args: str | None = None,
+        kwargs: str | None = None,
+        queue_name: str | None = None,
+        priority: int | None = None,
+        run_after: dt.datetime | None = None,
+        max_attempts: int | None = None,
+        now: dt.datetime | None = None,
+    ) -> JobRow | None:
+        """Change one waiting job; None leaves it.
+
+        :param job: as it was when the change was thought of.
+        :param args: the arguments, encoded, as ``kwargs``.
+        :returns: the job as it now is; None if it no longer waits, or has other arguments by now.
+        """
+        rows = self._run(
+            "edit",
+            now,
+            id=job.id,
+            seen_args=job.values[ARGS],
+            seen_kwargs=job.values[KWARGS],
+            args=args,
+            kwargs=kwargs,
+            queue_name=queue_name,
+            priority=priority,
+            run_after=self._given(run_after),
+            max_attempts=max_attempts,
+        )
+        return JobRow(rows[0][:_WIDTH]) if rows else None
 
     def _updated(self, rows: list[tuple[Any, ...]]) -> list[Updated]:
         return [

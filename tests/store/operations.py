@@ -93,6 +93,7 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
         "rescue, some jobs": lambda store: store.rescue(worker_id=dying, ids=[dying_held[0].id], now=now),
         "rescue, one worker": lambda store: store.rescue(worker_id=rescued, now=now),
         "update": lambda store: store.update([job.id for job in due], priority=5, delay=60.0, now=now),
+        "edit": lambda store: store.edit(due[0], args="[1]", run_after=make.clock.after(60), now=now),
         "delete": lambda store: store.delete([job.id for job in gone], now=now),
         "delete, ended": lambda store: store.delete(
             [job.id for job in ended], "cancelled", now, whole_rows=False

@@ -56,6 +56,7 @@ PLANS = {
         "SEARCH django_jobs_job USING INDEX django_jobs_job_finished (state=? AND finalized_at>? AND finalized_at<?)",
     },
     "update": {KEY, "SEARCH job USING INTEGER PRIMARY KEY (rowid=?)"},
+    "edit": {KEY},
     "delete": {KEY},
     "delete, ended": {KEY},
     "select_newest": {"SEARCH django_jobs_job USING INTEGER PRIMARY KEY (rowid<?)"},
