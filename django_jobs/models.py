@@ -31,6 +31,9 @@ class Worker(models.Model):
     running = models.IntegerField(_("running"), default=0)
     completed = models.BigIntegerField(_("completed"), default=0)
     failed = models.BigIntegerField(_("failed"), default=0)
+    memory = models.BigIntegerField(_("resident memory in bytes"), null=True, blank=True)
+    # A default of the database's: while a deploy is rolled out, workers of the version before register, too.
+    leads = models.BooleanField(_("does the maintenance"), default=False, db_default=False)
 
     class Meta:
         verbose_name = _("worker")

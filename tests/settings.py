@@ -3,9 +3,10 @@
 import os
 
 from testproject.settings import *  # noqa: F403
-from testproject.settings import INSTALLED_APPS, env
+from testproject.settings import INSTALLED_APPS, MIDDLEWARE, env
 
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.workload"]
+MIDDLEWARE = ["tests.browser.csp.ContentSecurityPolicy", *MIDDLEWARE]
 
 DJANGO_JOBS = env.json("DJANGO_JOBS", default={})
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.utils.functional import Promise
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext_lazy as _
 
 from django_jobs.admin.readonly import ReadOnlyAdmin
@@ -58,7 +59,7 @@ class RoomAdmin(ReadOnlyAdmin):
         *,
         section: str | None = None,
         live: bool = False,
-        trail: tuple[tuple[Any, str], ...] = (),
+        trail: bool | Sequence[tuple[Any, str]] = False,
         status: int = 200,
     ) -> TemplateResponse:
         """A page of the room.
@@ -66,7 +67,8 @@ class RoomAdmin(ReadOnlyAdmin):
         :param template: it extends ``shell`` and fills the block ``page``; what is refreshed stands in the block
             ``live`` within it.
         :param live: whether the page is refreshed while it is looked at.
-        :param trail: of the breadcrumbs, those between the section and this page: titles and URLs.
+        :param trail: of the breadcrumbs, those between the section and this page: titles and URLs; True: the section
+            alone. By default the page is the section's own.
         """
         section = section or self.section
         fragment = live and request.headers.get(LIVE_HEADER) is not None
@@ -82,7 +84,8 @@ class RoomAdmin(ReadOnlyAdmin):
                 "now": timezone.now(),
                 "section": section,
                 "sections": list(self.sections(request, section)),
-                "trail": trail,
+                "is_within": bool(trail),
+                "trail": [] if isinstance(trail, bool) else trail,
                 **(context or {}),
             },
             status=status,
@@ -112,6 +115,20 @@ class RoomAdmin(ReadOnlyAdmin):
     def url(self, name: str, *args: Any) -> str:
         """The address of a view of this admin site: ``url("django_jobs_job_change", 7)``."""
         return reverse(f"admin:{name}", args=args, current_app=self.admin_site.name)
+
+    def back(self, request: HttpRequest, default: str) -> HttpResponseRedirect:
+        """Back to the page whose form was sent (its field ``next``), or to ``default``."""
+        wanted = request.POST.get("next", "")
+        safe = url_has_allowed_host_and_scheme(
+            wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+        )
+        return HttpResponseRedirect(wanted if safe else default)
+
+    def id_of(self, text: str) -> int:
+        """The id in an address. Raises Http404."""
+        if text.isascii() and text.isdigit() and len(text) < 19:
+            return int(text)
+        raise Http404
 
     def must(self, request: HttpRequest, permission: str) -> None:
         """Stop who lacks a permission. Raises PermissionDenied."""

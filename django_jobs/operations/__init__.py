@@ -20,6 +20,7 @@ from django_jobs.operations.finding import Page, failed, get, list_jobs, tagged
 from django_jobs.operations.queues import pause, queue, queues, resume, stats, stats_by_queue, stats_for
 from django_jobs.operations.results import Result
 from django_jobs.operations.searching import ArgumentMatches, search_arguments
+from django_jobs.operations.workers import quiet_worker, stop_worker, unquiet_worker
 
 __all__ = [
     "ArgumentMatches",
@@ -38,6 +39,7 @@ __all__ = [
     "purge_failed",
     "queue",
     "queues",
+    "quiet_worker",
     "release",
     "resume",
     "retry",
@@ -46,6 +48,8 @@ __all__ = [
     "stats",
     "stats_by_queue",
     "stats_for",
+    "stop_worker",
     "tagged",
+    "unquiet_worker",
     "update",
 ]

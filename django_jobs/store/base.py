@@ -29,6 +29,7 @@ from django_jobs.store.rows import (
     WORKER_COLUMNS,
     Ended,
     Heartbeat,
+    HeldJob,
     JobRow,
     LeadershipRow,
     NewJob,
@@ -320,6 +321,14 @@ class Store(ScheduleStatements, BulkStatements):
         """How many jobs there are, by queue and state. It counts them all, however many."""
         return [QueueStats(*row) for row in self._run_with("stats", {"queue_name": queue_name})]
 
+    def held_jobs(self, worker_ids: Iterable[int], each: int) -> list[HeldJob]:
+        """What workers have claimed: the first ``each`` of each, by worker and id."""
+        rows = self._run_with("held_jobs", {"worker_ids": self._ids(worker_ids), "each": each})
+        return [
+            HeldJob(*row[:6], *map(parse_timestamp, row[6:]))
+            for row in sorted(rows, key=lambda row: row[:2])
+        ]
+
     def waiting_queues(self) -> list[str]:
         """The queues that have available jobs."""
         return [row[0] for row in self._run_with("waiting_queues", {})]
@@ -359,9 +368,15 @@ class Store(ScheduleStatements, BulkStatements):
         running: int = 0,
         completed: int = 0,
         failed: int = 0,
+        memory: int | None = None,
+        leads: bool = False,
         now: dt.datetime | None = None,
     ) -> Heartbeat | None:
-        """Renew a worker's lease. None: it was given up, and must not go on under this id."""
+        """Renew a worker's lease. None: it was given up, and must not go on under this id.
+
+        :param memory: bytes that its process holds.
+        :param leads: whether it does the maintenance at present.
+        """
         rows = self._run(
             "heartbeat",
             now,
@@ -370,6 +385,8 @@ class Store(ScheduleStatements, BulkStatements):
             running=running,
             completed=completed,
             failed=failed,
+            memory=memory,
+            leads=leads,
         )
         if not rows:
             return None
@@ -395,6 +412,17 @@ class Store(ScheduleStatements, BulkStatements):
     def stop_worker(self, worker_id: int, now: dt.datetime | None = None) -> WorkerRow | None:
         """Note that a worker has stopped."""
         rows = self._run("stop_worker", now, worker_id=worker_id)
+        return WorkerRow(*rows[0]) if rows else None
+
+    def ask_worker(
+        self,
+        worker_id: int,
+        quiet: bool | None = None,
+        stop: bool = False,
+        now: dt.datetime | None = None,
+    ) -> WorkerRow | None:
+        """Ask a worker to claim nothing (``quiet`` True), to claim again (False), to stop. None: it is gone."""
+        rows = self._run("ask_worker", now, worker_id=worker_id, quiet=quiet, stop=stop)
         return WorkerRow(*rows[0]) if rows else None
 
     def purge_workers(self, older_than: float, now: dt.datetime | None = None) -> list[WorkerRow]:

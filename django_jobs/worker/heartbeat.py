@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from django_jobs.store.base import Store
 from django_jobs.store.rows import Heartbeat
@@ -21,13 +21,28 @@ SKEW_SECONDS = 2.0
 LOOK_SECONDS = 0.25
 
 
+class Load(NamedTuple):
+    """What a worker says of itself with each heartbeat.
+
+    :param running: jobs that run; ``completed`` and ``failed`` (attempts) since its start.
+    :param memory: bytes that its process holds.
+    :param leads: whether it does the maintenance.
+    """
+
+    running: int
+    completed: int
+    failed: int
+    memory: int
+    leads: bool
+
+
 class Reported(Protocol):
     """What the worker says of itself, and what it is told."""
 
     @property
     def worker_id(self) -> int: ...
-    def counts(self) -> tuple[int, int, int]:
-        """Jobs running, completed and failed."""
+    def load(self) -> Load:
+        """What it does, and what it holds."""
         ...
 
     def heard(self, heartbeat: Heartbeat) -> None:
@@ -88,9 +103,9 @@ class Reporter(Part):
         if self._store is None:
             self._store = self._open_store()
         self._asked = False
-        running, completed, failed = self.worker.counts()
+        load = self.worker.load()
         sent, sent_at = time.monotonic(), dt.datetime.now(dt.UTC)
-        heartbeat = self._store.heartbeat(self.worker.worker_id, self.lease, running, completed, failed)
+        heartbeat = self._store.heartbeat(self.worker.worker_id, self.lease, *load)
         if heartbeat is None:
             self._healthy_since = None
             self.worker.given_up(self._store)

@@ -24,14 +24,14 @@ from django_jobs.worker.buffer import Buffer
 from django_jobs.worker.completer import Completer
 from django_jobs.worker.event_loop import EventLoop
 from django_jobs.worker.executor import Executors
-from django_jobs.worker.heartbeat import Reporter
+from django_jobs.worker.heartbeat import Load, Reporter
 from django_jobs.worker.keeper import Keeper
 from django_jobs.worker.listener import FileListener, Listener, NotifyListener
 from django_jobs.worker.options import EVERY_QUEUE, Pool, WorkerOptions
 from django_jobs.worker.parts import StopRequest, one_line, pause_after, until
 from django_jobs.worker.producer import Producer
 from django_jobs.worker.recorder import Recorder
-from django_jobs.worker.recycling import Retirement
+from django_jobs.worker.recycling import Retirement, resident_memory
 from django_jobs.worker.shared_notes import Notes, make_runner
 from django_jobs.worker.signs import Signs
 from django_jobs.worker.statistics import Statistics
@@ -163,10 +163,15 @@ class Worker:
             else None
         )
 
-    def counts(self) -> tuple[int, int, int]:
-        """Jobs running, completed, and failed attempts, for the heartbeat."""
-        running = sum(len(parts.executors.running()) for parts in self.pools)
-        return running, self.statistics.completed, self.statistics.failed
+    def load(self) -> Load:
+        """What it does and holds, for the heartbeat."""
+        return Load(
+            running=sum(len(parts.executors.running()) for parts in self.pools),
+            completed=self.statistics.completed,
+            failed=self.statistics.failed,
+            memory=resident_memory(),
+            leads=self.keeper.leads,
+        )
 
     def heard(self, heartbeat: Heartbeat) -> None:
         """Take in what the heartbeat brought."""

@@ -46,6 +46,7 @@ INDEXES = {
     "rescue, one worker": {KEY, RUNNING},
     "rescue, some jobs": {KEY, RUNNING},
     "running": {RUNNING},
+    "held_jobs": {RUNNING},
     "purge": {KEY, FINISHED},
     "update": {KEY},
     "edit": {KEY},

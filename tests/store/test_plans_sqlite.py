@@ -51,6 +51,7 @@ PLANS = {
     "rescue, one worker": RESCUE,
     "rescue, some jobs": RESCUE,
     "running": {f"SEARCH django_jobs_job {RUNNING} (worker_id=? AND id>?)"},
+    "held_jobs": {KEY.replace("django_jobs_job", "job"), f"SEARCH held {RUNNING} (worker_id=?)"},
     "purge": {
         KEY,
         "SEARCH django_jobs_job USING INDEX django_jobs_job_finished (state=? AND finalized_at>? AND finalized_at<?)",
@@ -87,6 +88,7 @@ PLANS = {
     "lose_workers": {"SCAN django_jobs_worker"},
     "lose_worker": {WORKER},
     "stop_worker": {WORKER},
+    "ask_worker": {WORKER},
     "purge_workers": {"SCAN django_jobs_worker", f"SEARCH job {RUNNING} (worker_id=?)"},
     "upsert_queue": set(),
     "acquire_leadership": set(),

@@ -8,7 +8,7 @@ from django.db.utils import OperationalError
 
 from django_jobs.store.rows import Heartbeat, WorkerRow
 from django_jobs.worker import heartbeat as module
-from django_jobs.worker.heartbeat import Reporter
+from django_jobs.worker.heartbeat import Load, Reporter
 from tests.waiting import eventually
 from tests.worker.fakes import TIMEOUT
 
@@ -40,8 +40,8 @@ class Told:
         self.words = []
         self.error = None
 
-    def counts(self):
-        return 1, 2, 3
+    def load(self):
+        return Load(1, 2, 3, 4_000_000, True)
 
     def heard(self, heartbeat):
         self.words.append("heard")
@@ -70,8 +70,8 @@ class Database:
         self.takes = 0.0
         self.offset = 0.0
 
-    def heartbeat(self, worker_id, lease, running, completed, failed):
-        self.calls.append((worker_id, lease, running, completed, failed))
+    def heartbeat(self, worker_id, lease, *load):
+        self.calls.append((worker_id, lease, *load))
         answer = self.answers.pop(0) if self.answers else "ok"
         now = (self.clock.wall if self.clock else dt.datetime.now(dt.UTC)) + dt.timedelta(seconds=self.offset)
         if self.clock:
@@ -123,7 +123,7 @@ AWAY = OperationalError("away")
 def test_it_says_who_lives_and_how_much_was_done(scene):
     scene.beat()
 
-    assert scene.database.calls == [(7, LEASE, 1, 2, 3)]
+    assert scene.database.calls == [(7, LEASE, 1, 2, 3, 4_000_000, True)]
     assert scene.told.words == ["heard"]
 
 
