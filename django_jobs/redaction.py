@@ -187,11 +187,12 @@ class Redactor:
     def _whole(self, value: Any) -> Any:
         return HIDDEN if self.everything else self.value(value)
 
+    def name_of(self, place: int) -> str:
+        """The name of the parameter that takes a positional argument; empty if it is not known."""
+        return self._parameters[place] if place < len(self._parameters) else self._rest
+
     def _hides_position(self, place: int) -> bool:
-        if self.everything:
-            return True
-        name = self._parameters[place] if place < len(self._parameters) else self._rest
-        return bool(name) and self.hides(name)
+        return self.everything or self.hides(self.name_of(place))
 
     # -- texts in which a hidden value may come again --------------------------------------------------------------
 

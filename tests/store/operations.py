@@ -97,6 +97,7 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
         "rescue, some jobs": lambda store: store.rescue(worker_id=dying, ids=[dying_held[0].id], now=now),
         "rescue, one worker": lambda store: store.rescue(worker_id=rescued, now=now),
         "update": lambda store: store.update([job.id for job in due], priority=5, delay=60.0, now=now),
+        "edit": lambda store: store.edit(due[0], args="[1]", run_after=make.clock.after(60), now=now),
         "delete": lambda store: store.delete([job.id for job in gone], now=now),
         "delete, ended": lambda store: store.delete(
             [job.id for job in ended], "cancelled", now, whole_rows=False
@@ -106,11 +107,13 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
         "select_running": lambda store: select(store, state="running"),
         "select_scheduled": lambda store: select(store, state="scheduled"),
         "select_available": lambda store: select(store, state="available", queue_name="waiting"),
+        "select_queues": lambda store: select(store, state="available"),
         "select_given": lambda store: store.select(Criteria(), ids=[job.id for job in due], now=now).ids,
         "select_expired": lambda store: (
             store.select_expired("failed", 0.0, other_than=["mail"], look=5, now=now).ids
         ),
         "purge": lambda store: store.purge("cancelled", 0.0, limit=2, now=now),
+        "with_argument": lambda store: store.with_argument([job.id for job in dead], "") or True,
         "get": lambda store: store.get([job.id for job in due]),
         "running": lambda store: store.running(worker),
         "held_jobs": lambda store: store.held_jobs([worker, idle], 3),
