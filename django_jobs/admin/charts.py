@@ -24,11 +24,15 @@ MARKS = 4
 
 @dataclass(frozen=True)
 class Series:
-    """What one colour stands for: its name, its class, and its values, one for each step (None: nothing known)."""
+    """What one colour stands for: its name, its class, and its values, one for each step (None: nothing known).
+
+    :param total: of all steps, in words; empty where that says nothing.
+    """
 
     title: Any
     kind: str
     values: Sequence[float | None]
+    total: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,6 @@ class Chart:
     series: Sequence[Series]
     write: Callable[[float], str]
     stacked: bool = True
-    total: str = ""
     top: float = field(init=False)
 
     def __post_init__(self) -> None:

@@ -65,24 +65,26 @@ def period_of(request: HttpRequest) -> Period:
 
 def charts_of(period: Period, queue_name: str | None = None) -> list[Chart]:
     """What became of jobs in a period, as charts. One statement."""
-    return charts(period, operations.history(period.length, step=period.step, queue_name=queue_name))
+    points = operations.history(period.length, step=period.step, queue_name=queue_name)
+    # The first one is only half there: the period begins within it.
+    return charts(period, points[-(period.length // period.step) :])
 
 
 def charts(period: Period, points: list[Point]) -> list[Chart]:
     """The charts of some points: completed; failed; how long jobs waited and ran."""
     starts = [point.start for point in points]
-    completed = sum(point.completed for point in points)
-    failed = sum(point.failed for point in points)
-    retried = sum(point.retried for point in points)
+
+    def counted(title: Any, kind: str, values: list[int]) -> Series:
+        return Series(title, kind, values, number_text(sum(values)))
+
     return [
         Chart(
             "completed",
             _("Completed jobs"),
             starts,
             period.step,
-            [Series(_("completed"), "ok", [point.completed for point in points])],
+            [counted(_("completed"), "ok", [point.completed for point in points])],
             number_text,
-            total=number_text(completed),
         ),
         Chart(
             "failed",
@@ -90,12 +92,10 @@ def charts(period: Period, points: list[Point]) -> list[Chart]:
             starts,
             period.step,
             [
-                Series(_("failed for good"), "bad", [point.failed for point in points]),
-                Series(_("to be retried"), "retry", [point.retried for point in points]),
+                counted(_("failed for good"), "bad", [point.failed for point in points]),
+                counted(_("retried"), "retry", [point.retried for point in points]),
             ],
             number_text,
-            total=gettext("%(failed)s for good, %(retried)s retried")
-            % {"failed": number_text(failed), "retried": number_text(retried)},
         ),
         Chart(
             "times",

@@ -106,7 +106,7 @@ def fill_present(now: dt.datetime, seed: int = 7) -> None:
 
 
 def statistics(now: dt.datetime, rng: random.Random) -> Iterator[Stat]:
-    """Rows by the hour, the newest ones by the minute. The mail server was busy twice, and a warehouse is often away."""
+    """Rows by the hour, the newest by the minute. The mail server was busy twice; a warehouse is often away."""
     moment = (now - 7 * DAY).replace(minute=0, second=0, microsecond=0)
     while moment < now:
         step = MINUTE if now - moment <= BY_MINUTE else HOUR
@@ -129,7 +129,7 @@ def of_kind(
     parts = {
         ("completed", ""): count,
         ("retried", kind.error): some(count * kind.failing * incident, rng),
-        ("failed", kind.error): some(count * kind.dying * (incident if incident > 1 else 1), rng),
+        ("failed", kind.error): some(count * kind.dying * incident, rng),
     }
     for (outcome, error), number in parts.items():
         if number > 0:
@@ -267,15 +267,18 @@ def job(kind: Kind, number: int, rng: random.Random, **columns: Any) -> Job:
 # -- the present -------------------------------------------------------------------------------------------------------
 
 
+OTHERS = "search,warehouse,imports,housekeeping"
+
+
 def add_workers(now: dt.datetime) -> list[Worker]:
     """Three that live, one of them the leader; one that stopped, one that was lost."""
     seconds = dt.timedelta(seconds=1)
     common = {"concurrency": 10, "version": "0.1.0", "expires_at": now + HOUR}
     live = [
-        {"host": "web-1", "pid": 4172, "queues": ["mail,payments", "search,warehouse,imports,housekeeping"], "running": 3, "completed": 182_337,
+        {"host": "web-1", "pid": 4172, "queues": ["mail,payments", OTHERS], "running": 3, "completed": 182_337,
          "failed": 1_204, "started_at": now - 26 * HOUR, "heartbeat_at": now - 3 * seconds, "memory": 131_400_000,
          "leads": True},
-        {"host": "web-2", "pid": 988, "queues": ["mail,payments", "search,warehouse,imports,housekeeping"], "running": 2, "completed": 179_902,
+        {"host": "web-2", "pid": 988, "queues": ["mail,payments", OTHERS], "running": 2, "completed": 179_902,
          "failed": 1_190, "started_at": now - 26 * HOUR, "heartbeat_at": now - 1 * seconds, "memory": 128_900_000},
         {"host": "images-1", "pid": 71, "queues": ["images"], "concurrency": 4, "running": 4, "completed": 61_028,
          "failed": 611, "started_at": now - 5 * HOUR, "heartbeat_at": now - 2 * seconds, "memory": 402_100_000,
@@ -311,7 +314,7 @@ def unfinished(now: dt.datetime, rng: random.Random, workers: list[Worker]) -> I
         catalogue, 0, rng, state="running", worker=first, args=["Fern & Sons"], kwargs={"rows": 12_480},
         created_at=now - 40 * MINUTE, run_after=now - 40 * MINUTE, attempted_at=now - 38 * MINUTE, attempt=1,
         metadata={"progress": {"done": 8312, "total": 12480, "note": "row 8312 of Fern & Sons"},
-                  "file": {"name": "autumn-2026.csv", "bytes": 18_446_744_073_709_551_617, "sheets": ["prices", "stock"]}},
+                  "file": {"name": "autumn-2026.csv", "bytes": 18_446_744_073_709_551_617, "sheets": ["prices"]}},
     )  # fmt: skip
     for number in range(3):
         due = now - (20 - number) * MINUTE
