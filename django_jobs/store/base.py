@@ -35,7 +35,6 @@ from django_jobs.store.rows import (
     NewJob,
     Outcome,
     QueueRow,
-    QueueStats,
     Released,
     Retried,
     WorkerRow,
@@ -43,6 +42,7 @@ from django_jobs.store.rows import (
 from django_jobs.store.schedules import ScheduleStatements
 from django_jobs.store.sessions import Session
 from django_jobs.store.statements import statement
+from django_jobs.store.statistics import StatisticsStatements
 from django_jobs.store.unique import ROUNDS, Found, insert_unique
 
 # How a claim can end (``Outcome.kind``).
@@ -84,7 +84,7 @@ class Guarantees:
         )
 
 
-class Store(ScheduleStatements, BulkStatements):
+class Store(ScheduleStatements, StatisticsStatements, BulkStatements):
     """The job table of one database, over one session.
 
     :param session: runs statements: on Django's connection, in the caller's transaction, or on a connection of its
@@ -317,16 +317,11 @@ class Store(ScheduleStatements, BulkStatements):
         """The claims that a worker holds, in the order of their ids, from the first id above ``after``."""
         return self._jobs(self._run_with("running", {"worker_id": worker_id, "after": after, "limit": limit}))
 
-    def stats(self, queue_name: str | None = None) -> list[QueueStats]:
-        """How many jobs there are, by queue and state. It counts them all, however many."""
-        return [QueueStats(*row) for row in self._run_with("stats", {"queue_name": queue_name})]
-
     def held_jobs(self, worker_ids: Iterable[int], each: int) -> list[HeldJob]:
         """What workers have claimed: the first ``each`` of each, by worker and id."""
         rows = self._run_with("held_jobs", {"worker_ids": self._ids(worker_ids), "each": each})
         return [
-            HeldJob(*row[:6], *map(parse_timestamp, row[6:]))
-            for row in sorted(rows, key=lambda row: row[:2])
+            HeldJob(*row[:6], *map(parse_timestamp, row[6:])) for row in sorted(rows, key=lambda row: row[:2])
         ]
 
     def waiting_queues(self) -> list[str]:
@@ -368,12 +363,15 @@ class Store(ScheduleStatements, BulkStatements):
         running: int = 0,
         completed: int = 0,
         failed: int = 0,
+        skew: float = 0.0,
         memory: int | None = None,
         leads: bool = False,
         now: dt.datetime | None = None,
     ) -> Heartbeat | None:
         """Renew a worker's lease. None: it was given up, and must not go on under this id.
 
+        :param running: how many jobs it runs; ``completed`` and ``failed`` attempts it has had since its start.
+        :param skew: seconds that its host's clock is ahead of the database's.
         :param memory: bytes that its process holds.
         :param leads: whether it does the maintenance at present.
         """
@@ -385,6 +383,7 @@ class Store(ScheduleStatements, BulkStatements):
             running=running,
             completed=completed,
             failed=failed,
+            skew=skew,
             memory=memory,
             leads=leads,
         )

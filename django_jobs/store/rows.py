@@ -370,11 +370,3 @@ class LeadershipRow(NamedTuple):
     holder: str
     term: int
     expires_at: dt.datetime
-
-
-class QueueStats(NamedTuple):
-    """Counts of one queue in one state."""
-
-    queue_name: str
-    state: str
-    jobs: int

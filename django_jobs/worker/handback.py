@@ -14,6 +14,7 @@ from django_jobs.store.rows import CLAIMS, ID, JobRow, Outcome
 from django_jobs.worker.keeper import RESCUE_SPREAD
 from django_jobs.worker.parts import Part, until
 from django_jobs.worker.shared_notes import Notes
+from django_jobs.worker.tallies import record_rescued
 
 logger = logging.getLogger("django_jobs.supervisor")
 
@@ -125,14 +126,16 @@ class HandBack(Part):
                 break
 
     def _rescue(self, store: Store, estate: Estate, worker_id: int, jobs: Sequence[JobRow]) -> None:
-        for job in store.rescue(
+        jobs = store.rescue(
             limit=len(jobs),
             spread=self.lease * RESCUE_SPREAD,
             worker_id=worker_id,
             ids=[job.id for job in jobs],
             reason=f"{estate.name}.",
             most_errors=conf.get("MAX_ERRORS"),
-        ):
+        )
+        record_rescued(store, jobs)
+        for job in jobs:
             estate.counts["rescued"] += 1
             logger.warning(
                 "Job %d %s (attempt %d of %d) was running when its process died; it is %s now",

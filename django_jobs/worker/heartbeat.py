@@ -7,11 +7,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from django_jobs.store.base import Store
 from django_jobs.store.rows import Heartbeat
 from django_jobs.worker.parts import Part, until
+from django_jobs.worker.recycling import resident_memory
 
 logger = logging.getLogger("django_jobs.worker")
 
@@ -21,32 +22,26 @@ SKEW_SECONDS = 2.0
 LOOK_SECONDS = 0.25
 
 
-class Load(NamedTuple):
-    """What a worker says of itself with each heartbeat.
-
-    :param running: jobs that run; ``completed`` and ``failed`` (attempts) since its start.
-    :param memory: bytes that its process holds.
-    :param leads: whether it does the maintenance.
-    """
-
-    running: int
-    completed: int
-    failed: int
-    memory: int
-    leads: bool
-
-
 class Reported(Protocol):
     """What the worker says of itself, and what it is told."""
 
     @property
     def worker_id(self) -> int: ...
-    def load(self) -> Load:
-        """What it does, and what it holds."""
+    @property
+    def leads(self) -> bool:
+        """Whether it does the maintenance at present."""
+        ...
+
+    def counts(self) -> tuple[int, int, int]:
+        """Jobs running, completed and failed."""
         ...
 
     def heard(self, heartbeat: Heartbeat) -> None:
         """The lease is renewed."""
+        ...
+
+    def reported(self, store: Store) -> None:
+        """What there is to write besides, with the caller's own store. What fails there is no heartbeat's fault."""
         ...
 
     def cancel(self, job_ids: frozenset[int]) -> None:
@@ -103,9 +98,18 @@ class Reporter(Part):
         if self._store is None:
             self._store = self._open_store()
         self._asked = False
-        load = self.worker.load()
+        running, completed, failed = self.worker.counts()
         sent, sent_at = time.monotonic(), dt.datetime.now(dt.UTC)
-        heartbeat = self._store.heartbeat(self.worker.worker_id, self.lease, *load)
+        heartbeat = self._store.heartbeat(
+            self.worker.worker_id,
+            self.lease,
+            running,
+            completed,
+            failed,
+            self.skew,
+            resident_memory(),
+            self.worker.leads,
+        )
         if heartbeat is None:
             self._healthy_since = None
             self.worker.given_up(self._store)
@@ -115,6 +119,7 @@ class Reporter(Part):
         self._last = sent
         self._compare_clocks(heartbeat, sent_at)
         self.worker.heard(heartbeat)
+        self.worker.reported(self._store)
         self._until_next(self._store)
 
     def look(self) -> None:

@@ -12,6 +12,7 @@ from django_jobs.store.rows import Ended
 from django_jobs.worker import connections
 from django_jobs.worker.attempted import TIMED_OUT, Attempted
 from django_jobs.worker.statistics import Statistics
+from django_jobs.worker.tallies import tally_batch
 
 logger = logging.getLogger("django_jobs.attempts")
 
@@ -47,6 +48,8 @@ class Recorder:
                 statistics.timed_out += 1
             if talk or state == "failed" or attempted.outcome.kind == RETRY:  # which are errors and warnings
                 _log(attempted, state)
+        if statistics.tallies.enabled:
+            statistics.tallies.add(tally_batch(batch, ended))
         if job_finished.receivers:
             _send(batch, ended)
 

@@ -24,17 +24,18 @@ from django_jobs.worker.buffer import Buffer
 from django_jobs.worker.completer import Completer
 from django_jobs.worker.event_loop import EventLoop
 from django_jobs.worker.executor import Executors
-from django_jobs.worker.heartbeat import Load, Reporter
+from django_jobs.worker.heartbeat import Reporter
 from django_jobs.worker.keeper import Keeper
 from django_jobs.worker.listener import FileListener, Listener, NotifyListener
 from django_jobs.worker.options import EVERY_QUEUE, Pool, WorkerOptions
 from django_jobs.worker.parts import StopRequest, one_line, pause_after, until
 from django_jobs.worker.producer import Producer
 from django_jobs.worker.recorder import Recorder
-from django_jobs.worker.recycling import Retirement, resident_memory
+from django_jobs.worker.recycling import Retirement
 from django_jobs.worker.shared_notes import Notes, make_runner
 from django_jobs.worker.signs import Signs
 from django_jobs.worker.statistics import Statistics
+from django_jobs.worker.tallies import record_rescued
 from django_jobs.worker.ticker import Ticker
 from django_jobs.worker.timeouts import Timeouts
 
@@ -163,15 +164,15 @@ class Worker:
             else None
         )
 
-    def load(self) -> Load:
-        """What it does and holds, for the heartbeat."""
-        return Load(
-            running=sum(len(parts.executors.running()) for parts in self.pools),
-            completed=self.statistics.completed,
-            failed=self.statistics.failed,
-            memory=resident_memory(),
-            leads=self.keeper.leads,
-        )
+    @property
+    def leads(self) -> bool:
+        """Whether it does the maintenance at present."""
+        return self.keeper.leads
+
+    def counts(self) -> tuple[int, int, int]:
+        """Jobs running, completed, and failed attempts, for the heartbeat."""
+        running = sum(len(parts.executors.running()) for parts in self.pools)
+        return running, self.statistics.completed, self.statistics.failed
 
     def heard(self, heartbeat: Heartbeat) -> None:
         """Take in what the heartbeat brought."""
@@ -191,6 +192,10 @@ class Worker:
                 self.notes.was_asked()
             self.stop()
         self.retirement.consider()
+
+    def reported(self, store: Store) -> None:
+        """The heartbeat came through: write down what was counted since the last one."""
+        self.statistics.tallies.flush(store)
 
     def cancel(self, job_ids: frozenset[int]) -> None:
         """These are the jobs of this worker that are to be cancelled while they run: let them know."""
@@ -421,14 +426,17 @@ class Worker:
     def _leave(self) -> None:
         """The very last write: what still runs keeps its spent attempt, and is made available."""
         try:
-            for job in self.store.rescue(
+            jobs = self.store.rescue(
                 limit=100_000,
                 spread=0.0,
                 worker_id=self.worker_id,
                 reason="The worker stopped before the job had ended.",
                 most_errors=conf.get("MAX_ERRORS"),
-            ):
+            )
+            for job in jobs:
                 logger.warning("Job %d %s did not end in time; it is %s now", job.id, job.name, job.state)
+            record_rescued(self.store, jobs)
+            self.statistics.tallies.flush(self.store)
             self.store.stop_worker(self.worker_id)
             if self.notes is not None:
                 self.notes.leave(self.statistics.completed, self.statistics.failed, self.statistics.dead)

@@ -52,7 +52,8 @@ def found(*names: str) -> str:
         if path := shutil.which(name):
             return path
     raise FileNotFoundError(
-        f"There is no {names[0]} here, and the tests in tests/browser need one: apt-get install chromium chromium-driver"
+        f"There is no {names[0]} here, and the tests in tests/browser need it: "
+        "apt-get install chromium chromium-driver"
     )
 
 
@@ -104,7 +105,9 @@ class Browser:
         for button in self.all("button, a.dj-button"):
             if label in (button.text, button.accessible_name):
                 return button
-        raise AssertionError(f"no button {label!r} among {[each.accessible_name for each in self.all('button')]}")
+        raise AssertionError(
+            f"no button {label!r} among {[each.accessible_name for each in self.all('button')]}"
+        )
 
     def js(self, script: str, *arguments: Any) -> Any:
         return self.driver.execute_script(script, *arguments)

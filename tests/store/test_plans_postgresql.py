@@ -21,6 +21,8 @@ KEY = "django_jobs_job_pkey"
 CLAIM, DUE, RUNNING = "django_jobs_job_claim", "django_jobs_job_due", "django_jobs_job_running"
 FINISHED, UNIQUE = "django_jobs_job_finished", "django_jobs_job_unique_key"
 
+PENDING = "django_jobs_job_pending"
+
 # The indexes of the table of jobs that each operation goes by.
 INDEXES = {
     "insert": set(),
@@ -57,10 +59,16 @@ INDEXES = {
     "select_running": {RUNNING},
     "select_scheduled": {DUE},
     "select_available": {CLAIM},
+    "select_pending": {PENDING},
     "select_queues": {CLAIM},
     "select_given": {KEY},
     "select_expired": {FINISHED},
     "with_argument": {KEY},
+    "count_states": {PENDING, DUE, CLAIM, RUNNING, FINISHED},
+    "count_queues": {PENDING, DUE, RUNNING, FINISHED},
+    "count_available": {CLAIM},
+    "count_dead": {FINISHED},
+    "waiting": {KEY, CLAIM},
     "get": {KEY},
     "waiting_queues": {CLAIM},
     "heartbeat": {RUNNING},
@@ -95,6 +103,7 @@ SEARCHES = [
     "select_running",
     "select_scheduled",
     "select_available",
+    "select_pending",
     "select_queues",
     "select_expired",
 ]

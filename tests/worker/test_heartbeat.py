@@ -8,7 +8,7 @@ from django.db.utils import OperationalError
 
 from django_jobs.store.rows import Heartbeat, WorkerRow
 from django_jobs.worker import heartbeat as module
-from django_jobs.worker.heartbeat import Load, Reporter
+from django_jobs.worker.heartbeat import Reporter
 from tests.waiting import eventually
 from tests.worker.fakes import TIMEOUT
 
@@ -35,13 +35,18 @@ class Clock:
 class Told:
     """The worker, as the reporter knows it: what it was told, in order."""
 
+    leads = True
+
     def __init__(self):
         self.worker_id = 7
         self.words = []
         self.error = None
 
-    def load(self):
-        return Load(1, 2, 3, 4_000_000, True)
+    def counts(self):
+        return 1, 2, 3
+
+    def reported(self, store):
+        pass
 
     def heard(self, heartbeat):
         self.words.append("heard")
@@ -70,8 +75,8 @@ class Database:
         self.takes = 0.0
         self.offset = 0.0
 
-    def heartbeat(self, worker_id, lease, *load):
-        self.calls.append((worker_id, lease, *load))
+    def heartbeat(self, worker_id, lease, running, completed, failed, skew, memory, leads):
+        self.calls.append((worker_id, lease, running, completed, failed, leads))
         answer = self.answers.pop(0) if self.answers else "ok"
         now = (self.clock.wall if self.clock else dt.datetime.now(dt.UTC)) + dt.timedelta(seconds=self.offset)
         if self.clock:
@@ -123,7 +128,7 @@ AWAY = OperationalError("away")
 def test_it_says_who_lives_and_how_much_was_done(scene):
     scene.beat()
 
-    assert scene.database.calls == [(7, LEASE, 1, 2, 3, 4_000_000, True)]
+    assert scene.database.calls == [(7, LEASE, 1, 2, 3, True)]
     assert scene.told.words == ["heard"]
 
 
