@@ -67,6 +67,7 @@ _READS = frozenset(
         "due_schedules",
         "failures",
         "get",
+        "glance",
         "history",
         "live_workers",
         "next_due",

@@ -69,6 +69,7 @@ INDEXES = {
     "count_available": {CLAIM},
     "count_dead": {FINISHED},
     "waiting": {KEY, CLAIM},
+    "glance": {KEY},
     "get": {KEY},
     "waiting_queues": {CLAIM},
     "heartbeat": {RUNNING},
@@ -94,6 +95,7 @@ BY_ID = [
     "delete, ended",
     "select_given",
     "with_argument",
+    "glance",
     "get",
 ]
 IN_ORDER = ["claim", "promote", "next_due", "purge", "running"]
