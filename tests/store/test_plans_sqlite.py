@@ -75,6 +75,7 @@ PLANS = {
         f"{CLAIM} (queue_name=? AND priority=? AND run_after>?)",
         f"{CLAIM} (queue_name=? AND priority<?)",
     },
+    "select_pending": {"SEARCH django_jobs_job USING INDEX django_jobs_job_pending (id<?)"},
     "select_queues": {
         f"{CLAIM} (queue_name=? AND priority=? AND run_after>?)",
         f"{CLAIM} (queue_name=? AND priority<?)",
@@ -83,6 +84,7 @@ PLANS = {
     "with_argument": {"SEARCH job USING INTEGER PRIMARY KEY (rowid=?)"},
     "select_given": {"SEARCH job USING INTEGER PRIMARY KEY (rowid=?)"},
     "select_expired": {f"{FINISHED} (state=? AND finalized_at>? AND finalized_at<?)"},
+    "glance": {KEY},
     "get": {KEY},
     "record_stats": set(),
     "history": {f"SEARCH {STAT} (minute>? AND minute<?)"},
