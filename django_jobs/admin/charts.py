@@ -24,11 +24,15 @@ MARKS = 4
 
 @dataclass(frozen=True)
 class Series:
-    """What one colour stands for: its name, its class, and its values, one for each step (None: nothing known)."""
+    """What one colour stands for: its name, its class, and its values, one for each step (None: nothing known).
+
+    :param total: of all steps, in words; empty where that says nothing.
+    """
 
     title: Any
     kind: str
     values: Sequence[float | None]
+    total: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,6 @@ class Chart:
     series: Sequence[Series]
     write: Callable[[float], str]
     stacked: bool = True
-    total: str = ""
     top: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -95,7 +98,7 @@ class Chart:
     @property
     def labels_y(self) -> list[str]:
         """The labels of the vertical axis, from the top."""
-        return [self.write(self.top), self.write(self.top / 2), self.write(0)]
+        return [self.write(self.top), self.write(self.top / 2), "0"]
 
     @property
     def labels_x(self) -> list[str]:
@@ -184,15 +187,12 @@ class Chart:
 
 
 def nice(most: float, whole: bool = True) -> float:
-    """The top of an axis: the next of 1, 2, 4, 6, 8, 10 times a power of ten, at least 2 where it counts."""
+    """The top of an axis: a round number that holds all; where it counts, an even one, so that its half is one too."""
     if most <= 0:
         return 2.0 if whole else 1.0
     power = 10.0 ** math.floor(math.log10(most))
-    for factor in (1, 2, 4, 6, 8, 10):
-        top = factor * power
-        if top >= most and (not whole or top >= 2):
-            return top
-    return 10 * power
+    tops = (factor * power for factor in (1, 1.2, 1.4, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10, 20))
+    return next(top for top in tops if top >= most and (not whole or top % 2 == 0))
 
 
 def _n(value: float) -> str:

@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_lazy as _, pgettext
 
 from django_jobs.admin import json_display
-from django_jobs.admin.words import ago_text, duration_text, duration_units
+from django_jobs.admin.words import ago_text, duration_text, duration_units, number_text
 from django_jobs.states import State
 
 register = template.Library()
@@ -117,10 +117,16 @@ def number(value: Any) -> str:
     if value is None:
         return NONE
     count = getattr(value, "number", value)
-    text = formats.number_format(count, decimal_pos=0, use_l10n=True, force_grouping=True)
+    text = number_text(count)
     if getattr(value, "capped", False):
         text += "+"
     return text
+
+
+@register.filter
+def short_name(name: str) -> SafeString:
+    """A job's name without its module, which is its title."""
+    return format_html('<span title="{}">{}</span>', name, name.rpartition(".")[2] or name)
 
 
 @register.filter

@@ -153,7 +153,9 @@ def test_tags_that_are_no_json_harm_no_search(store, make):
 
 def test_a_glance_leaves_out_what_is_large(store, make):
     small = make.one(args="[1]", kwargs='{"a":2}', tags='["x"]')
-    large = make.one(args=f'["{random.Random(7).randbytes(200_000).hex()}"]')  # it can't be compressed to nothing
+    large = make.one(
+        args=f'["{random.Random(7).randbytes(200_000).hex()}"]'
+    )  # it can't be compressed to nothing
     update([small.id, large.id], metadata={"progress": 1}, errors=[{"number": 1}], result={"r": 1})
     (whole, _), (seen, cut) = store.get([small.id, large.id]), store.glance([large.id, small.id])
 
