@@ -18,8 +18,9 @@ from django.utils.translation import gettext
 WIDTH, HEIGHT = 1000.0, 100.0
 # Of a step's width, what its bar takes.
 BAR = 0.8
-# Labels below the plot, at equal distances.
-MARKS = 4
+# The parts of the horizontal axis, with a label at each end of each; of a week they are its days.
+MARKS, MARKS_OF_WEEK = 4, 7
+WEEK = dt.timedelta(days=7)
 
 
 @dataclass(frozen=True)
@@ -105,15 +106,10 @@ class Chart:
         """The labels of the horizontal axis: equal distances from the first step to the end of the last."""
         if not self.starts:
             return []
-        first, end = self.starts[0], self.starts[-1] + self.step
-        return [self._mark(first + (end - first) * number / MARKS) for number in range(MARKS + 1)]
-
-    def _mark(self, moment: dt.datetime) -> str:
-        moment = timezone.localtime(moment)
-        length = self.step * len(self.starts)
-        if length > dt.timedelta(days=2):
-            return formats.date_format(moment, "D j")
-        return formats.date_format(moment, "H:i")
+        first, length = self.starts[0], self.step * len(self.starts)
+        parts, words = (MARKS_OF_WEEK, "D") if length == WEEK else (MARKS, "H:i")
+        moments = (first + length * number / parts for number in range(parts + 1))
+        return [formats.date_format(timezone.localtime(moment), words) for moment in moments]
 
     def _when(self, start: dt.datetime) -> str:
         start, end = timezone.localtime(start), timezone.localtime(start + self.step)

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from django_jobs.models import Job, Leadership, Queue, Schedule, Stat, Worker
 
 MINUTE, HOUR, DAY = dt.timedelta(minutes=1), dt.timedelta(hours=1), dt.timedelta(days=1)
-BY_MINUTE = dt.timedelta(hours=36)  # statistics that are older are kept by the hour
+# The steps of the statistics: no chart shows what is older by a shorter one.
+STEPS = [(2 * HOUR, MINUTE), (26 * HOUR, 30 * MINUTE), (8 * DAY, HOUR)]
 
 
 class Kind(NamedTuple):
@@ -109,7 +110,7 @@ def statistics(now: dt.datetime, rng: random.Random) -> Iterator[Stat]:
     """Rows by the hour, the newest by the minute. The mail server was busy twice; a warehouse is often away."""
     moment = (now - 7 * DAY).replace(minute=0, second=0, microsecond=0)
     while moment < now:
-        step = MINUTE if now - moment <= BY_MINUTE else HOUR
+        step = next(step for longest, step in STEPS if now - moment <= longest)
         minutes = step / MINUTE
         for kind in KINDS:
             yield from of_kind(kind, moment, minutes, now - moment, rng)
