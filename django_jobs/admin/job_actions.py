@@ -28,7 +28,7 @@ from django_jobs.store import django_store
 from django_jobs.store.rows import JobRow
 
 ALL, SELECTED = "all", "selected"
-MOST_SELECTED = 1000
+MOST_SELECTED = 500
 NAMED = 20  # jobs that a question names
 LINKED = 5  # jobs that a message links to
 STEPS = 20  # of an operation in one request: 20,000 jobs at most

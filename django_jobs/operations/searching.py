@@ -86,9 +86,10 @@ def _window(store: Store, jobs: Filter) -> tuple[list[int], bool]:
             if looks <= 0 or len(ids) >= WINDOW:
                 return ids, True
             found = store.select(criteria, position, look=min(STEP, looks), most=WINDOW - len(ids))
-            looks -= STEP
             ids += found.ids
             position = found.end
+            # At the end of a state it may have looked at few: there are seven at most.
+            looks -= len(found.ids) if position is None else STEP
             if position is None:
                 break
     return ids, False

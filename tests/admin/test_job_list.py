@@ -240,7 +240,7 @@ class TestLines:
         [
             "<script>alert(1)</script>",
             "\"'><img src=x onerror=alert(1)>",
-            "{{ 7|add:7 }}{% now %}",
+            "{{ 123456|add:654321 }}{% now %}",
             "\u202e\ufdfa" * 50,
             "a" * 200,
         ],
@@ -270,7 +270,7 @@ class TestLines:
             assert f"/job/{id_}/change/" in page
             assert "<script>alert" not in page
             assert "<img src=x" not in page
-            assert "14" not in page.partition("<tbody>")[2].partition("</tbody>")[0].replace(str(id_), "")
+            assert "777777" not in page
 
 
 class TestButtons:
