@@ -157,7 +157,7 @@ def test_each_needs_its_permission_a_post_and_a_token(view: str, permission: str
     allowed = Client()
     allowed.force_login(user_with(*viewing, permission))
     assert allowed.post(url(f"queue_{view}"), fields).status_code == 302
-    page = text_of(allowed.get(url("queue_changelist")))
+    page = text_of(allowed.get(url("queue_changelist"), headers={"X-Django-Jobs-Live": "1"}))
     assert ("Purge</a>" in page) == (permission == "purge_job")
     assert (">Pause</button>" in page or ">Resume</button>" in page) == (permission == "pause_queue")
 
