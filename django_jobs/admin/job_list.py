@@ -26,7 +26,7 @@ MOST_FOUND, MOST_READ = 200, 1000  # by their arguments
 
 # What a column is called, and of which tabs it is; the tab of all jobs is "".
 COLUMNS: dict[str, tuple[str | Promise, tuple[str, ...]]] = {
-    "state": (_("state"), ("", State.SCHEDULED, State.RUNNING)),
+    "state": (_("state"), ("", State.SCHEDULED)),
     "queue": (_("queue"), ("", *STATES)),
     "priority": (_("priority"), (State.PENDING, State.SCHEDULED, State.AVAILABLE)),
     "attempt": (_("attempt"), ("", *STATES)),
