@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from django_jobs.models import Job, Leadership, Queue, Schedule, Stat, Worker
+from django_jobs.timing import parse
 
 MINUTE, HOUR, DAY = dt.timedelta(minutes=1), dt.timedelta(hours=1), dt.timedelta(days=1)
 # The steps of the statistics: no chart shows what is older by a shorter one.
@@ -356,12 +357,12 @@ def add_schedules(now: dt.datetime) -> None:
     tick = now.replace(second=0, microsecond=0)
     for columns in [
         {"key": "expire carts", "name": "testproject.demo.jobs.expire_carts", "expression": "*/5 * * * *",
-         "last_tick": tick - 3 * MINUTE, "next_tick": tick + 2 * MINUTE, "last_job_id": last and last.pk},
+         "last_tick": tick - 3 * MINUTE, "last_job_id": last and last.pk},
         {"key": "nightly report", "name": "testproject.demo.jobs.nightly_report", "expression": "30 2 * * MON-FRI",
-         "timezone": "Europe/Berlin", "last_tick": tick - 9 * HOUR, "next_tick": tick + 15 * HOUR,
+         "timezone": "Europe/Berlin", "last_tick": tick - 9 * HOUR,
          "kwargs": {"kind": "sales"}, "last_job_id": last and last.pk},
         {"key": "sync Lisbon", "name": "testproject.demo.jobs.sync_stock", "expression": "every 900 s",
-         "args": ["Lisbon"], "last_tick": tick - 8 * MINUTE, "next_tick": tick + 7 * MINUTE,
+         "args": ["Lisbon"], "last_tick": tick - 8 * MINUTE,
          "last_job_id": dead and dead.pk},
         {"key": "catalogue of Okapi", "name": "testproject.demo.jobs.import_catalogue", "expression": "0 6 1 * *",
          "timezone": "Europe/Lisbon", "paused_at": now - 3 * DAY, "last_tick": tick - 20 * DAY},
@@ -370,4 +371,7 @@ def add_schedules(now: dt.datetime) -> None:
          "last_error": "No job is registered as 'shop.mail.send_newsletter' in this process."},
         {"key": "old backup", "name": "shop.backup.run", "expression": "@daily", "removed_at": now - 2 * DAY},
     ]:  # fmt: skip
-        Schedule.objects.create(**{**common, **columns})
+        schedule = Schedule(**{**common, **columns})
+        if not (schedule.last_error or schedule.paused_at or schedule.removed_at):
+            schedule.next_tick = parse(schedule.expression, schedule.timezone).after(now)
+        schedule.save()
