@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
@@ -24,6 +25,7 @@ from django_jobs.exceptions import InvalidJob
 from django_jobs.models import Job
 from django_jobs.operations import Filter, InvalidFilter, Result
 from django_jobs.operations.searching import WINDOW, count_matching
+from django_jobs.serialization import decode
 from django_jobs.store import django_store
 from django_jobs.store.rows import JobRow
 
@@ -88,9 +90,10 @@ class ActionsPage(RoomAdmin):
             messages.error(request, str(error))
             return self.back(request, default)
         self.log(request, action, target, values, result)
-        self.tell(request, action, result)
+        add_earlier(result, request.POST)
         if result.next is not None:
             return self.go_on(request, action, target, result, default)
+        self.tell(request, action, result)
         return self.back(request, default)
 
     # -- what it is about ------------------------------------------------------------------------------------------
@@ -165,12 +168,18 @@ class ActionsPage(RoomAdmin):
         self, request: HttpRequest, action: Action, target: Target, result: Result, default: str
     ) -> HttpResponse:
         """The page between two steps of what is too much for one answer."""
-        done = _number(request.POST.get("total", "")) + result.done
-        hidden = [pair for pair in _again(request.POST) if pair[0] not in ("after", "total")]
+        hidden = [pair for pair in _again(request.POST) if pair[0] not in ("after", "done", "left")]
+        left = {why: [count, result.skipped_ids[why][: LINKED + 1]] for why, count in result.skipped.items()}
         context = {
             "which": target.description,
-            "total": done,
-            "hidden": [*hidden, ("after", result.next), ("total", done), ("confirmed", "yes")],
+            "total": result.done,
+            "hidden": [
+                *hidden,
+                ("after", result.next),
+                ("done", result.done),
+                ("left", json.dumps(left)),
+                ("confirmed", "yes"),
+            ],
             "cancel_url": self.back(request, default).url,
         }
         return self.page(request, "admin/django_jobs/job_go_on.html", action.label, context, trail=True)
@@ -275,8 +284,19 @@ def _again(data: QueryDict) -> list[tuple[str, str]]:
     ]
 
 
-def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 13 else 0
+def add_earlier(result: Result, data: QueryDict) -> None:
+    """Add what the steps before did, as the form that goes on tells it. It is told to people, and nothing more."""
+    text = data.get("done", "")
+    if text.isascii() and text.isdigit() and len(text) < 13:
+        result.done += int(text)
+    try:
+        left = decode(data.get("left", ""))
+        for why, (count, ids) in left.items():
+            if isinstance(count, int) and 0 < count < 10**12 and all(isinstance(id_, int) for id_ in ids):
+                result.skipped[why] += count
+                result.skipped_ids[why] = [*ids, *result.skipped_ids.get(why, [])]
+    except (ValueError, TypeError, AttributeError):
+        return
 
 
 def _query_dict(text: str) -> dict[str, str]:

@@ -26,15 +26,13 @@ MOST_FOUND, MOST_READ = 200, 1000  # by their arguments
 
 # What a column is called, and of which tabs it is; the tab of all jobs is "".
 COLUMNS: dict[str, tuple[str | Promise, tuple[str, ...]]] = {
-    "state": (_("state"), ("", State.SCHEDULED, State.RUNNING)),
-    "arguments": (_("arguments"), ("", *STATES)),
+    "state": (_("state"), ("", State.SCHEDULED)),
     "queue": (_("queue"), ("", *STATES)),
     "priority": (_("priority"), (State.PENDING, State.SCHEDULED, State.AVAILABLE)),
     "attempt": (_("attempt"), ("", *STATES)),
-    "error": (_("last error"), (State.SCHEDULED, State.FAILED)),
     "progress": (_("progress"), (State.RUNNING,)),
     "worker": (_("worker"), (State.RUNNING,)),
-    "created": (_("enqueued"), ("", State.PENDING, State.SCHEDULED)),
+    "created": (_("enqueued"), ("", State.PENDING)),
     "when": (_("due, began or ended"), ("",)),
     "due": (_("due"), (State.SCHEDULED, State.AVAILABLE)),
     "began": (_("began"), (State.RUNNING,)),
@@ -92,7 +90,7 @@ class JobsPage(ActionsPage):
             "columns": columns,
             "order": ORDERS[tab],
             "tabs": [
-                {"title": _("all"), "url": query.tab(""), "current": tab == "", "count": None},
+                {"title": _("All"), "url": query.tab(""), "current": tab == "", "count": None},
                 *(
                     {
                         "title": state.label,

@@ -218,14 +218,25 @@ class TestAllThatMatch:
 
         monkeypatch.setattr(type(operations.acting.django_store("default")), "select", select_few)
         make("failed", 8)
+        (held,) = make("failed", unique_key="a")
+        make("available", unique_key="a", holds_key=True)
         response = self.all(admin, "retry", "?state=failed")
         total = []
         while "total" in (response.context or {}):
             total.append(response.context["total"])
             assert f"{total[-1]} jobs done so far" in text_of(response)
             response = admin.post(url("job_act"), to_data(response.context["hidden"]), follow=True)
-        assert total[:2] == [3, 6]
-        assert Job.objects.filter(state="available").count() == 8
+        assert total[-1] >= 6
+        done, left = told(response)
+        assert done == "8 jobs will run again."
+        assert "1 job was left as it is: another job holds its unique key." in left
+        assert f">{held}</a>" in left
+        assert [entry[2] for entry in entries()] == [
+            f"Retried. 2 jobs done; not 1: another job holds its unique key ({held}).",
+            "Retried. 3 jobs done.",
+            "Retried. 3 jobs done.",
+        ]
+        assert Job.objects.filter(state="available").count() == 9
 
 
 class TestPermissions:
@@ -315,6 +326,21 @@ class TestBack:
         where = url("job_changelist") + "?state=failed&after=0_0_5__"
         response = admin.post(url("job_act"), {"action": "retry", "job": make("failed"), "next": where})
         assert response.url == where
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"done": "x", "left": "[1"}, {"left": '{"<b>": [1, [5]]}'}, {"left": '{"a": [-1, []]}'}, {"left": '{"a": 5}'},
+        {"left": "5"}, {"left": '{"a": [1, ["<b>"]]}'}, {"done": "9" * 50},
+    ],
+)  # fmt: skip
+def test_what_a_form_says_of_earlier_steps_is_told_and_no_more(admin, make, forged):
+    ids = make("failed")
+    response = act(admin, "retry", ids, **forged)
+    assert state_of(*ids) == ["available"]
+    assert "1 job will run again." in told(response)
+    assert "<b>" not in text_of(response).partition("messagelist")[2].partition("</ul>")[0]
 
 
 def test_reasons_in_words():

@@ -216,7 +216,7 @@ class TestLines:
         )
         assert "2 of 5" in scheduled
         assert "retrying" in scheduled
-        assert '<span class="dj-long dj-bad" title="app.errors.Odd">Odd</span>' in scheduled
+        assert '<span class="dj-bad dj-exception" title="app.errors.Odd">Odd</span>' in scheduled
         assert re.search(r"data-dj-ago>in 1 h 59 min|in 2 h<", scheduled)
         assert '<td class="dj-number" data-label="Priority">5</td>' in scheduled
         assert "cancelling" in running

@@ -61,3 +61,11 @@ def reader(sign_in: Callable[[User], Browser]) -> Browser:
         Permission.objects.filter(content_type__app_label="django_jobs", codename__startswith="view_")
     )
     return sign_in(user)
+
+
+@pytest.fixture
+def without_script(browser: Browser) -> Iterator[Browser]:
+    """A browser that runs no script."""
+    browser.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    yield browser
+    browser.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})

@@ -75,9 +75,19 @@
         const focused = document.activeElement;
         return Boolean(
             live.querySelector("input[type=checkbox]:checked") ||
+            Array.from(live.querySelectorAll("select, input[type=text]")).some(isChanged) ||
             (selection && !selection.isCollapsed && live.contains(selection.anchorNode)) ||
             (live.contains(focused) && focused.matches("input:not([type=submit]), select, textarea"))
         );
+    }
+
+    /* Something was written or chosen, and not sent yet. */
+    function isChanged(field) {
+        if (field.matches("select")) {
+            const first = Array.from(field.options).findIndex((each) => each.defaultSelected);
+            return field.selectedIndex !== Math.max(first, 0);
+        }
+        return field.value !== field.defaultValue;
     }
 
     function describe(element) {
@@ -307,6 +317,11 @@
             box.closest("tr").classList.toggle("dj-selected", box.checked);
         }
     });
+    /* What is too much for one answer goes on by itself, unless somebody leaves the page. */
+    for (const form of page.querySelectorAll("form[data-dj-go-on]")) {
+        setTimeout(() => form.dataset.djSent || form.requestSubmit(), 500);
+    }
+
     function prepare() {
         for (const all of page.querySelectorAll("input[data-dj-all]")) {
             all.hidden = false;
