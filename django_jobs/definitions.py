@@ -84,6 +84,8 @@ class JobDefinition(Generic[P, R]):
         self.is_atomic = atomic
         # Whether an attempt is a call of the function in a thread, and nothing more.
         self.is_plain = not self.is_async and not atomic and options.timeout is None
+        # The same, and the function is called with the job's arguments alone.
+        self.is_bare = self.is_plain and not takes_context
         self.arguments = Arguments(function, skip=1 if takes_context else 0)
         self.place = Place.of(function)
         self.__doc__ = function.__doc__

@@ -20,6 +20,7 @@ from django_jobs.store.base import (
     Guarantees,
     Store,
     by_claim,
+    completed_as_told,
     inserted_row,
     plainly_completed,
     retried,
@@ -367,7 +368,7 @@ class SQLiteStore(Store):
         counting = statement("sqlite", "complete", returning=False)
         (changed,) = self.session.fetch(counting, {"now": self._time(now), "claims": f"{{{claims}}}"})[0]
         if changed == len(outcomes):
-            return [Ended(outcome[0], COMPLETED, True) for outcome in outcomes]
+            return completed_as_told(outcomes)
         return self._look_again(outcomes, now) if changed else self._ended(outcomes, [], False)
 
     def _look_again(self, outcomes: Sequence[Outcome], now: dt.datetime) -> list[Ended]:
