@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -97,6 +98,8 @@ def enqueue_calls(
     most_bytes = conf.get("MAX_ARGUMENT_BYTES")
     arguments = definition.arguments
     more = _more(definition)
+    # Past the named tuple's own constructor, which is a function in Python: this runs for every job.
+    make, usual = partial(tuple.__new__, NewJob), NewJob("")[8:]
     new = []
     for position, call in enumerate(calls):
         args: Sequence[Any] = ()
@@ -115,7 +118,7 @@ def enqueue_calls(
             encoded = arguments.encode(args, kwargs, most_bytes)
         except InvalidArguments as error:
             raise InvalidArguments(f"{definition.name}.enqueue_many(): call {position}: {error}") from None
-        one = NewJob(*options, *encoded)
+        one = make((*options, *encoded, *usual))
         new.append(one if more is None else more(one, args, kwargs))
     using = definition.options.using
     return _insert(new, jobs_database(using), () if using is None else repeat(using)) if new else []

@@ -308,7 +308,11 @@ class SQLiteStore(Store):
             rows=json.dumps(texts, ensure_ascii=False),
         )
         rows.sort()
-        return [inserted_row(row, job) for row, job in zip(rows, new, strict=True)]
+        created_at = self._time(now)
+        return [
+            inserted_row((row[0], due[job[4], job[5]], created_at), job)
+            for row, job in zip(rows, new, strict=True)
+        ]
 
     def _insert_unique(self, new: Sequence[NewJob], now: dt.datetime | None) -> Sequence[Found | None]:
         now = now or dt.datetime.now(dt.UTC)
