@@ -570,6 +570,37 @@ def test_the_exceptions_to_give_up_on_are_dead_letters_at_once(run):
 
 def test_arguments_that_do_not_decode_can_be_given_up_on(run):
     assert kind(run(lambda: None, give_up_on=ValueError, columns={"args": "5"})) == "failed"
+    assert kind(run(lambda: None, retry_on=OSError, columns={"args": "5"})) == "failed"
+    assert kind(run(lambda: None, retry_on=ValueError, columns={"args": "5"})) == "retry"
+
+
+def test_only_after_the_exceptions_to_retry_on_is_it_tried_again(run):
+    assert kind(run(raising(ConnectionError("x")), retry_on=(OSError,))) == "retry"
+    assert kind(run(raising(SystemExit(1)), retry_on=[OSError, SystemExit])) == "retry"
+    assert kind(run(raising(ValueError("x")), retry_on=OSError)) == "failed"
+
+
+@pytest.mark.parametrize(
+    ("retry_on", "give_up_on"), [(OSError, OSError), (ConnectionError, OSError), (OSError, Exception)]
+)
+def test_where_both_match_it_is_given_up(run, retry_on, give_up_on):
+    assert kind(run(raising(ConnectionError("x")), retry_on=retry_on, give_up_on=give_up_on)) == "failed"
+
+
+def test_a_retry_is_obeyed_whatever_is_to_be_retried_on(run, saying):
+    assert kind(run(saying(Retry()), retry_on=OSError)) == "retry"
+    assert kind(run(saying(Retry(5)), retry_on=OSError)) == "retry"
+    assert kind(run(saying(Snooze(5)), retry_on=OSError)) == "snoozed"
+    assert kind(run(saying(Fail()), retry_on=Exception)) == "failed"
+
+
+def test_a_broken_delay_makes_no_dead_letter_of_a_retry(run):
+    def job():
+        word = Retry(5)
+        word.delay = "soon"
+        raise word
+
+    assert kind(run(job, retry_on=OSError)) == "retry"
 
 
 def test_the_backoff_gets_attempt_error_and_job(run):
