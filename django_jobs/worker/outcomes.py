@@ -90,10 +90,11 @@ def failed(
 
     :param in_any_case: whether it is tried again though ``retry_on`` does not have it: it is no error of its own.
     """
-    if name is None and isinstance(error, ResultNotStorable):
-        name = "django_jobs.ResultNotStorable"
     # As an except clause compares: no class is asked for its opinion.
     kinds = type(error).__mro__
+    if ResultNotStorable in kinds:
+        # Its work is done; another attempt would do all of it twice, and fail at the same end.
+        return recorded(job, error, seconds, FAILED, name="django_jobs.ResultNotStorable")
     if not set(definition.give_up_on).isdisjoint(kinds) or not (
         in_any_case or definition.retry_on is None or not set(definition.retry_on).isdisjoint(kinds)
     ):
