@@ -275,6 +275,12 @@ def queue_retention() -> dict[str, Ages]:
     return {name: _in_seconds(ages) for name, ages in get("RETENTION").get("queues", {}).items()}
 
 
+def unkept(queue_name: str) -> frozenset[str]:
+    """The states in which that queue's jobs are deleted as they end."""
+    ages = {**retention(), **queue_retention().get(queue_name, {})}
+    return frozenset(state for state, age in ages.items() if age == 0)
+
+
 def _in_seconds(ages: Mapping[str, Any]) -> Ages:
     return {
         state: age.total_seconds() if isinstance(age, dt.timedelta) else age

@@ -34,6 +34,7 @@ T = TypeVar("T")
 
 Delay = float | dt.timedelta
 UniqueOption = bool | str | Callable[..., str | None]
+ExceptionClasses = type[BaseException] | Sequence[type[BaseException]]
 BackoffOption = Delay | Sequence[Delay] | Callable[[int, BaseException | None, Any], Delay] | None
 
 
@@ -66,6 +67,7 @@ class JobDefinition(Generic[P, R]):
         *,
         backoff: BackoffOption = None,
         give_up_on: tuple[type[BaseException], ...] = (),
+        retry_on: tuple[type[BaseException], ...] | None = None,
         takes_context: bool = False,
         aliases: tuple[str, ...] = (),
         atomic: bool = False,
@@ -75,6 +77,7 @@ class JobDefinition(Generic[P, R]):
         self.options = options
         self.backoff = as_policy(backoff)
         self.give_up_on = give_up_on
+        self.retry_on = retry_on
         self.takes_context = takes_context
         self.aliases = aliases
         # An object is async when its __call__ is.
@@ -314,7 +317,8 @@ def job(
     priority: int = ...,
     max_attempts: int | None = ...,
     backoff: BackoffOption = ...,
-    give_up_on: type[BaseException] | Sequence[type[BaseException]] = ...,
+    give_up_on: ExceptionClasses = ...,
+    retry_on: ExceptionClasses | None = ...,
     name: str | None = ...,
     aliases: Iterable[str] = ...,
     using: str | None = ...,
@@ -332,7 +336,8 @@ def job(
     priority: int = ...,
     max_attempts: int | None = ...,
     backoff: BackoffOption = ...,
-    give_up_on: type[BaseException] | Sequence[type[BaseException]] = ...,
+    give_up_on: ExceptionClasses = ...,
+    retry_on: ExceptionClasses | None = ...,
     name: str | None = ...,
     aliases: Iterable[str] = ...,
     using: str | None = ...,
@@ -350,7 +355,8 @@ def job(
     priority: int = 0,
     max_attempts: int | None = None,
     backoff: BackoffOption = None,
-    give_up_on: type[BaseException] | Sequence[type[BaseException]] = (),
+    give_up_on: ExceptionClasses = (),
+    retry_on: ExceptionClasses | None = None,
     takes_context: bool = False,
     name: str | None = None,
     aliases: Iterable[str] = (),
@@ -372,6 +378,10 @@ def job(
         holds on), or a callable of ``(attempt, exception, job)``. By default attempt to the power of four seconds,
         10 % more or less, a day at most.
     :param give_up_on: exception classes after which the job is a dead letter at once.
+    :param retry_on: the only exception classes after which it is tried again; after any other it is a dead letter at
+        once. By default all. Where both match, ``give_up_on`` wins. A ``Retry`` is always obeyed, and an attempt that
+        timed out, or whose worker was lost or stopped, is tried again in any case, since that is no word of the
+        function's.
     :param takes_context: pass a :class:`~django_jobs.context.JobContext` as the first argument.
     :param name: the name in the rows; by default the dotted path of the function. Rows outlive deploys: a name, once
         used, should stay, or become one of the ``aliases``.
@@ -423,7 +433,8 @@ def job(
                     chosen,
                 ),
                 backoff=checked.check_backoff(backoff, chosen),
-                give_up_on=checked.check_exceptions(give_up_on, chosen),
+                give_up_on=checked.check_exceptions(give_up_on, "give_up_on", chosen),
+                retry_on=checked.check_retry_on(retry_on, chosen),
                 takes_context=takes_context,
                 aliases=old_names,
                 atomic=checked.check_atomic(atomic, function, chosen),

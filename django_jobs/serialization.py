@@ -148,8 +148,8 @@ def find_problem(value: Any, where: str, depth: int = 0) -> str | None:
         if math.isfinite(value):
             return None
         return (
-            f"{where} is {float.__repr__(value)}, which JSON can't hold. Pass None, or a string, and convert it in "
-            f"the job."
+            f"{where} is {float.__repr__(value)}, which JSON can't hold. Pass None, or a string, and convert it "
+            f"where it is read."
         )
     # A subclass that is read in a way of its own is not what the encoder would see: QueryDict has more than one value
     # for a key, ErrorList nothing at all.
@@ -211,9 +211,9 @@ _ADVICE = {
     "frozenset": "Pass a sorted list.",
     "bytes": "Pass text, or base64.",
     "bytearray": "Pass text, or base64.",
-    "datetime": "Pass .isoformat() and parse it in the job.",
-    "date": "Pass .isoformat() and parse it in the job.",
-    "time": "Pass .isoformat() and parse it in the job.",
+    "datetime": "Pass .isoformat() and parse it where it is read.",
+    "date": "Pass .isoformat() and parse it where it is read.",
+    "time": "Pass .isoformat() and parse it where it is read.",
     "timedelta": "Pass .total_seconds().",
     "Decimal": "Pass str(value).",
     "UUID": "Pass str(value).",
@@ -221,7 +221,8 @@ _ADVICE = {
     "Enum": "Pass .value.",
     "Promise": "It is a lazy string: pass str(value).",
     "LazyObject": "It is evaluated when it is used: pass what it stands for, of a model instance the pk.",
-    "Model": "It is a model instance: pass its pk and load it in the job.",
+    "JobRow": "It is a job: pass its id, and read it with django_jobs.operations.get().",
+    "Model": "It is a model instance: pass its pk and load it where it is used.",
     "QuerySet": "Pass list(queryset.values_list('pk', flat=True)).",
     "MultiValueDict": "It has lists of values: pass .dict(), or dict(value.lists()).",
     "list": "It is read in a way of its own: pass list(value).",

@@ -204,6 +204,22 @@ class Store(ScheduleStatements, BulkStatements):
         whole, in :attr:`Ended.job`.
         """
 
+    @abstractmethod
+    def finish_and_delete(
+        self,
+        outcomes: Sequence[Outcome],
+        unkept: Mapping[int, Iterable[str]],
+        now: dt.datetime | None = None,
+        whole_rows: bool = False,
+    ) -> list[Ended]:
+        """:meth:`finish`, and with it delete those that end in a state that is not kept.
+
+        The same answers: one that was deleted is told as it was stored. One that is completed and holds its key for a
+        period stays until that is over. One statement; on SQLite two, in one transaction.
+
+        :param unkept: for each job, by id, the states in which it is not kept.
+        """
+
     def _ended(
         self, outcomes: Sequence[Outcome], rows: list[tuple[Any, ...]], whole_rows: bool
     ) -> list[Ended]:

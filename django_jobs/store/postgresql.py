@@ -297,26 +297,40 @@ class PostgreSQLStore(Store):
     ) -> list[Ended]:
         if not outcomes:
             return []
-        ids, claims, kinds, delays, classes, errors, results = zip(*sorted(outcomes, key=_by_id), strict=True)
         if not whole_rows and plainly_completed(outcomes):
+            ids, claims, *_ = zip(*sorted(outcomes, key=_by_id), strict=True)
             rows = self._run("complete", now, ids=array_literal(ids), claims=array_literal(claims))
             return self._ended(outcomes, rows, whole_rows)
-        rows = self._run_with(
-            "finish",
-            {
-                "now": self._time(now),
-                "notify": self.notify,
-                "ids": array_literal(ids),
-                "claims": array_literal(claims),
-                "kinds": array_literal(kinds),
-                "delays": _sparse(delays, array_literal),
-                "error_classes": _sparse(classes, text_array_literal),
-                "errors": _sparse(errors, text_array_literal),
-                "results": _sparse(results, text_array_literal),
-            },
-            whole_rows,
-        )
+        rows = self._run_with("finish", self._outcomes(sorted(outcomes, key=_by_id), now), whole_rows)
         return self._ended(outcomes, rows, whole_rows)
+
+    def finish_and_delete(
+        self,
+        outcomes: Sequence[Outcome],
+        unkept: Mapping[int, Iterable[str]],
+        now: dt.datetime | None = None,
+        whole_rows: bool = False,
+    ) -> list[Ended]:
+        if not outcomes:
+            return []
+        ordered = sorted(outcomes, key=_by_id)
+        states = text_array_literal([",".join(unkept.get(outcome.id, ())) for outcome in ordered])
+        parameters = {**self._outcomes(ordered, now), "unkept": states}
+        return self._ended(outcomes, self._run_with("finish_and_delete", parameters, whole_rows), whole_rows)
+
+    def _outcomes(self, ordered: Sequence[Outcome], now: dt.datetime | None) -> dict[str, Any]:
+        ids, claims, kinds, delays, classes, errors, results = zip(*ordered, strict=True)
+        return {
+            "now": self._time(now),
+            "notify": self.notify,
+            "ids": array_literal(ids),
+            "claims": array_literal(claims),
+            "kinds": array_literal(kinds),
+            "delays": _sparse(delays, array_literal),
+            "error_classes": _sparse(classes, text_array_literal),
+            "errors": _sparse(errors, text_array_literal),
+            "results": _sparse(results, text_array_literal),
+        }
 
     def merge_metadata(
         self, patches: Sequence[tuple[int, int, str]], now: dt.datetime | None = None

@@ -366,6 +366,23 @@ class SQLiteStore(Store):
         rows = self._run_with("finish", {"now": self._time(now), "rows": texts}, whole_rows)
         return self._ended(outcomes, rows, whole_rows)
 
+    def finish_and_delete(
+        self,
+        outcomes: Sequence[Outcome],
+        unkept: Mapping[int, Iterable[str]],
+        now: dt.datetime | None = None,
+        whole_rows: bool = False,
+    ) -> list[Ended]:
+        if not outcomes:
+            return []
+        now = now or dt.datetime.now(dt.UTC)
+        with self.session.transaction():
+            ended = self.finish(outcomes, now, whole_rows)
+            gone = [item.id for item in ended if item.stored and item.state in unkept.get(item.id, ())]
+            if gone:
+                self._run("finish_and_delete", now, ids=self._ids(gone))
+        return ended
+
     def _complete(self, outcomes: Sequence[Outcome], now: dt.datetime) -> list[Ended]:
         claims = ",".join([f'"{outcome[0]}":{outcome[1]}' for outcome in outcomes])
         # Nothing to learn but whether all were stored; rows that come back one by one cost as much as the update.

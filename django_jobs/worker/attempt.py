@@ -224,7 +224,7 @@ class Runner:
         word = isinstance(error, Control) or (error is None and issubclass(type(result), Control))
         interrupted = isinstance(error, asyncio.CancelledError)
         if state.completed:
-            attempted = outcomes.stored(job, state.result, error, seconds)
+            attempted = outcomes.stored(state.row or job, state.result, error, seconds)
         elif state.told_cancelled and not word and (error is None or interrupted):
             attempted = outcomes.cancelled(job, result, seconds)
         elif watch is not None and not word and (state.told_late or (interrupted and watch.is_late())):

@@ -139,6 +139,12 @@ def test_it_can_be_given_up_on(define, runner):
     assert runner.run(row(name=definition.name)).outcome.kind == "failed"
 
 
+def test_it_is_tried_again_whatever_is_to_be_retried_on(define, runner):
+    definition = define(lambda: until_told() and None, timeout=SOON, retry_on=OSError)
+
+    assert runner.run(row(name=definition.name)).outcome.kind == "retry"
+
+
 def test_a_heartbeat_starts_the_time_anew():
     watch = Watch(row(), 60.0)
     watch.at -= 59.0
@@ -173,7 +179,7 @@ def test_one_that_does_not_end_is_given_up_and_told_as_a_stray(define, runner, t
         current_job().merge_metadata({"step": 3}, later=True)
         gate()
 
-    definition = define(hang, timeout=SOON, backoff=5)
+    definition = define(hang, timeout=SOON, backoff=5, retry_on=OSError)
     recorded, ended = [], []
     thread = threading.Thread(
         target=lambda: ended.append(runner.run(row(name=definition.name), recorded.append))
