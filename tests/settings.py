@@ -5,7 +5,7 @@ import os
 from testproject.settings import *  # noqa: F403
 from testproject.settings import INSTALLED_APPS, env
 
-INSTALLED_APPS = [*INSTALLED_APPS, "tests.workload"]
+INSTALLED_APPS = [*INSTALLED_APPS, "tests.workload", "tests.shop"]
 
 DJANGO_JOBS = env.json("DJANGO_JOBS", default={})
 
