@@ -449,10 +449,12 @@ def test_it_asks_after_an_error_for_the_named_queues_are_forgotten():
     with pytest.raises(OperationalError) as raised:
         scene.step()
     scene.producer.failed(raised.value)
+    scene.store.add([row(2, queue_name="b")])
+    scene.producer.look("b")
     scene.step()
 
     assert asked(scene) == 2
-    assert ids(scene.buffer.jobs) == [1]
+    assert sorted(ids(scene.buffer.jobs)) == [1, 2]
 
 
 def test_it_asks_after_the_poll_interval_though_wake_ups_keep_coming():
