@@ -181,7 +181,10 @@ class Store(ScheduleStatements, BulkStatements):
         self, worker_id: int, queue_name: str, limit: int, now: dt.datetime | None = None
     ) -> list[JobRow]:
         """Claim up to ``limit`` available jobs of a queue, in their order: priority, then time, then id."""
-        rows = self._run("claim", now, worker_id=worker_id, queue_name=queue_name, limit=limit)
+        return self._claimed(self._run("claim", now, worker_id=worker_id, queue_name=queue_name, limit=limit))
+
+    def _claimed(self, rows: list[tuple[Any, ...]]) -> list[JobRow]:
+        """The jobs of a claim, in their order."""
         if len(rows) > 1:
             try:
                 # Two stable sorts by what C can compare, the second of what is mostly alike: a third of one by a key

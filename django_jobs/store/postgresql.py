@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import socket
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -22,6 +23,7 @@ from django_jobs.store.base import (
     plainly_completed,
     started_before,
 )
+from django_jobs.store.low_water import LowWater
 from django_jobs.store.rows import (
     ID,
     JOB_COLUMNS,
@@ -36,7 +38,7 @@ from django_jobs.store.rows import (
     Ticked,
     Updated,
 )
-from django_jobs.store.sessions import OwnSession
+from django_jobs.store.sessions import OwnSession, Session
 from django_jobs.store.statements import Statement
 from django_jobs.store.unique import Found, asked_for
 
@@ -139,6 +141,10 @@ class PostgreSQLStore(Store):
 
     vendor = "postgresql"
 
+    def __init__(self, session: Session, notify: bool = True) -> None:
+        super().__init__(session, notify)
+        self.low_water = LowWater()
+
     def guarantees(self) -> Guarantees:
         return Guarantees(
             database="PostgreSQL",
@@ -184,6 +190,34 @@ class PostgreSQLStore(Store):
         if new.unique_key is not None:
             return self.insert_unique([new], now)[0]
         return JobRow(self._run("insert", now, **self._one(new))[0][:_WIDTH])
+
+    def claim(
+        self, worker_id: int, queue_name: str, limit: int, now: dt.datetime | None = None
+    ) -> list[JobRow]:
+        water = self.low_water
+        began = time.monotonic()
+        if parts := water.parts(queue_name):
+            highest, lowest, moments, ids = zip(*parts, strict=True)
+            rows = self._run(
+                "claim_on",
+                now,
+                worker_id=worker_id,
+                queue_name=queue_name,
+                limit=limit,
+                highest=array_literal(highest),
+                lowest=array_literal(lowest),
+                moments=text_array_literal(moments),
+                ids=array_literal(ids),
+            )
+            jobs = self._claimed(rows)
+            water.went_on(queue_name, time.monotonic() - began, jobs)
+            if jobs:
+                return jobs
+            # What made somebody look may lie before the marks.
+            began = time.monotonic()
+        jobs = super().claim(worker_id, queue_name, limit, now)
+        water.began(queue_name, time.monotonic() - began, jobs)
+        return jobs
 
     def insert_many(self, new: Sequence[NewJob], now: dt.datetime | None = None) -> list[JobRow]:
         if not new:
