@@ -19,11 +19,11 @@ from collections.abc import Callable, Sequence
 from django.db.utils import DatabaseError, DataError, IntegrityError, InterfaceError, OperationalError
 
 from django_jobs.serialization import decode
-from django_jobs.signals import job_finished
 from django_jobs.store.base import CANCELLED, COMPLETED, FAILED, RETRY, SNOOZED, Store
 from django_jobs.store.rows import CLAIMS, Ended, Outcome
 from django_jobs.worker.attempted import Attempted
 from django_jobs.worker.failures import with_error
+from django_jobs.worker.followers import is_followed
 from django_jobs.worker.parts import one_line, pause_after, until
 from django_jobs.worker.retention import Retention
 
@@ -254,7 +254,7 @@ class Completer:
                 patches = [attempted for attempted in batch if attempted.metadata is not None]
                 if patches:
                     _merge_metadata(store, patches)
-                ended = self._finish(store, [attempted.outcome for attempted in batch])
+                ended = self._finish(store, batch)
             except Exception as error:
                 repeated = True
                 failures += 1
@@ -284,8 +284,9 @@ class Completer:
                 self._stored(store, batch, ended, repeated)
                 return
 
-    def _finish(self, store: Store, outcomes: list[Outcome]) -> list[Ended]:
-        if job_finished.receivers:  # they get the rows as stored; nobody else needs them
+    def _finish(self, store: Store, batch: list[Attempted]) -> list[Ended]:
+        outcomes = [attempted.outcome for attempted in batch]
+        if is_followed(batch):  # who follows jobs gets the rows as stored; nobody else needs them
             return store.finish(outcomes, whole_rows=True)
         return store.finish(outcomes)
 
@@ -311,14 +312,14 @@ class Completer:
         if not self._is_well(store):
             return False
         try:
-            self._stored(store, [poison], self._finish(store, [poison.outcome]), repeated=True)
+            self._stored(store, [poison], self._finish(store, [poison]), repeated=True)
             return True
         except Exception as error:
             if _is_away(error):
                 return False
             replaced = _in_its_place(poison, error)
         try:
-            ended = self._finish(store, [replaced.outcome])
+            ended = self._finish(store, [replaced])
         except Exception as error:
             logger.warning("The error of job %s can't be stored either: %s", poison.job.id, one_line(error))
             if _is_away(error) or not self._is_well(store):
