@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, NamedTuple
 
 from asgiref.sync import async_to_sync, iscoroutinefunction, markcoroutinefunction, sync_to_async
 
-from django_jobs import enqueueing, options as checked, uniqueness
+from django_jobs import declared_tasks, enqueueing, options as checked, uniqueness
 from django_jobs.arguments import Arguments
 from django_jobs.backoff import as_policy
 from django_jobs.context import JobContext
@@ -58,6 +58,10 @@ class Options:
 
 class JobDefinition(Generic[P, R]):
     """A job function with its options: what ``@job`` makes of a function."""
+
+    #: Called after an attempt's outcome is stored, as receivers of ``job_finished`` are, by the same thread: with the
+    #: job as stored, what it raised, how that reads, and the alias of its database. Most definitions have none.
+    on_stored: Callable[[JobRow, BaseException | None, str | None, str], None] | None = None
 
     def __init__(
         self,
@@ -266,6 +270,8 @@ class Registry:
     def __init__(self) -> None:
         self._definitions: dict[str, JobDefinition[Any, Any]] = {}
         self._names: dict[str, JobDefinition[Any, Any]] = {}
+        #: Those of the definitions, by name and alias, that are told of stored outcomes.
+        self.listening: dict[str, JobDefinition[Any, Any]] = {}
 
     def add(self, definition: JobDefinition[Any, Any]) -> None:
         """Register a definition under its name and aliases.
@@ -282,15 +288,25 @@ class Registry:
         self._definitions[definition.name] = definition
         for name in (definition.name, *definition.aliases):
             self._names[name] = definition
+            if definition.on_stored is not None:
+                self.listening[name] = definition
+            else:
+                self.listening.pop(name, None)
 
     def get(self, name: str) -> JobDefinition[Any, Any] | None:
         """The definition with this name or alias, or None."""
+        known = self._names.get(name)
+        return known if known is not None else declared_tasks.find(name)
+
+    def known(self, name: str) -> JobDefinition[Any, Any] | None:
+        """What is registered under this name or alias by now, or None."""
         return self._names.get(name)
 
     def remove(self, definition: JobDefinition[Any, Any]) -> None:
         """Forget a definition; for tests that define one."""
         for name in (definition.name, *definition.aliases):
             self._names.pop(name, None)
+            self.listening.pop(name, None)
         self._definitions.pop(definition.name, None)
 
     def __iter__(self) -> Iterator[JobDefinition[Any, Any]]:
@@ -413,8 +429,8 @@ def job(
     def define(function: Callable[..., Any]) -> JobDefinition[Any, Any]:
         if isinstance(function, staticmethod):
             function = function.__func__
-        chosen = _path(function) if name is None else checked.check_name(name)
-        _check_function(function, chosen)
+        chosen = path_of(function) if name is None else checked.check_name(name)
+        check_function(function, chosen)
         try:
             definition: JobDefinition[Any, Any] = JobDefinition(
                 function,
@@ -450,7 +466,7 @@ def job(
     return define if function is None else define(function)
 
 
-def _path(function: Any) -> str:
+def path_of(function: Any) -> str:
     """The dotted path by which a worker finds the function."""
     if not callable(function) or isinstance(function, JobDefinition):
         raise InvalidJob(f"@job decorates a function, not {shown(function)}.")
@@ -466,7 +482,7 @@ def _path(function: Any) -> str:
     return path
 
 
-def _check_function(function: Any, name: str) -> None:
+def check_function(function: Any, name: str) -> None:
     """Raise InvalidJob for what a worker could call, but not to any use."""
     if not callable(function) or isinstance(function, JobDefinition | type):
         raise InvalidJob(f"@job decorates a function, not {shown(function)}.")

@@ -56,7 +56,11 @@ def prepare(definition: JobDefinition[Any, Any], args: Sequence[Any], kwargs: Ma
 def enqueue(definition: JobDefinition[Any, Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> JobRow:
     """Insert one job."""
     new, using = prepare(definition, args, kwargs)
-    alias = jobs_database(using)
+    return insert(new, jobs_database(using), using)
+
+
+def insert(new: NewJob, alias: str, using: str | None = None) -> JobRow:
+    """Insert a job that was checked into the database ``alias``; ``using`` is what was given for it, if it was."""
     return _told([django_store(alias).insert(new)], alias, [using])[0]
 
 

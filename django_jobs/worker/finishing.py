@@ -6,7 +6,6 @@ import datetime as dt
 from collections.abc import Callable, Collection, Sequence
 
 from django_jobs.serialization import timestamp_text
-from django_jobs.signals import job_finished
 from django_jobs.store.base import CANCELLED, COMPLETED, FAILED, RETRY, SNOOZED, Store
 from django_jobs.store.rows import (
     ATTEMPT,
@@ -23,6 +22,7 @@ from django_jobs.store.rows import (
     Outcome,
 )
 from django_jobs.worker.attempted import Attempted
+from django_jobs.worker.followers import is_followed
 from django_jobs.worker.retention import Retention
 
 # What a job can be after an outcome was stored; cancelled by request, too.
@@ -37,7 +37,7 @@ _STATES_AFTER = {
 
 def finish(store: Store, batch: Sequence[Attempted], retention: Retention) -> list[Ended]:
     """Store the outcomes of a batch, and delete with it what is not kept: one statement, or one of each kind."""
-    whole_rows = bool(job_finished.receivers)  # they get the rows as stored; nobody else needs them
+    whole_rows = is_followed(batch)  # who follows jobs gets the rows as stored; nobody else needs them
     if not retention.deletes_at_once:
         return _finish(store, [attempted.outcome for attempted in batch], whole_rows)
     kept: list[Outcome] = []

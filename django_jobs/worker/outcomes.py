@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from django_jobs.backoff import delay_after
 from django_jobs.context import STATE, AttemptState
-from django_jobs.definitions import JobDefinition
+from django_jobs.definitions import JobDefinition, registry
 from django_jobs.exceptions import Cancel, Control, Retry, Snooze, TimedOut, seconds as checked
 from django_jobs.results import ResultNotStorable, encode_result
 from django_jobs.serialization import parse_timestamp
@@ -168,9 +168,10 @@ def recorded(
     except Exception:
         logger.exception("The error of job %s could not be recorded in full", job.id)
         errors = with_error(job, name, "", "")
-    return Attempted(
+    attempted = Attempted(
         Outcome(job.id, job.claims, kind, delay, name, errors), job, seconds, f"{name}: {message}", trace
     )
+    return attempted._replace(exception=cause) if job.name in registry.listening else attempted
 
 
 def unregistered(job: JobRow) -> Attempted:

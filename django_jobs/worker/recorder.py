@@ -5,22 +5,24 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from django_jobs.signals import job_finished, send
-from django_jobs.states import FINISHED
 from django_jobs.store.base import RETRY, SNOOZED
 from django_jobs.store.rows import Ended
-from django_jobs.worker import connections
 from django_jobs.worker.attempted import TIMED_OUT, Attempted
+from django_jobs.worker.followers import is_followed, tell
 from django_jobs.worker.statistics import Statistics
 
 logger = logging.getLogger("django_jobs.attempts")
 
 
 class Recorder:
-    """The completer calls it with each batch that is stored."""
+    """The completer calls it with each batch that is stored.
 
-    def __init__(self, statistics: Statistics) -> None:
+    :param using: the alias of the jobs' database.
+    """
+
+    def __init__(self, statistics: Statistics, using: str | None = None) -> None:
         self.statistics = statistics
+        self.using = using
 
     def __call__(self, batch: Sequence[Attempted], ended: dict[int, Ended]) -> None:
         """Count and log a stored batch, and send its signals."""
@@ -47,32 +49,8 @@ class Recorder:
                 statistics.timed_out += 1
             if talk or state == "failed" or attempted.outcome.kind == RETRY:  # which are errors and warnings
                 _log(attempted, state)
-        if job_finished.receivers:
-            _send(batch, ended)
-
-
-def _send(batch: Sequence[Attempted], ended: dict[int, Ended]) -> None:
-    for attempted in batch:
-        item = ended.get(attempted.outcome.id)
-        # Without its row: a receiver was connected while the batch was written.
-        if item is not None and item.stored and item.job is not None:
-            send(
-                job_finished,
-                item.job.name,
-                job=item.job,
-                outcome=outcome_of(attempted, item.state),
-                seconds=attempted.seconds,
-                error=attempted.error,
-            )
-    # This thread has no job's connections; those of receivers are left sound, and none is held while nothing happens.
-    connections.close_all()
-
-
-def outcome_of(attempted: Attempted, state: str) -> str:
-    """How an attempt ended, of which ``state`` was stored."""
-    if state in FINISHED:
-        return state
-    return "retried" if attempted.outcome.kind == RETRY else "snoozed"
+        if is_followed(batch):
+            tell(batch, ended, self.using)
 
 
 def _log(attempted: Attempted, state: str) -> None:

@@ -93,7 +93,9 @@ class Worker:
             self.retirement.reasons.append(self._held_by_strays)
         factories = middleware.load(conf.get("MIDDLEWARE"))
         self.runner = make_runner(notes, registry, self.signs, factories, self.timeouts, self.event_loop)
-        self.completer = Completer(self.open_store, Recorder(self.statistics), self.signs.may_be_lost)
+        self.completer = Completer(
+            self.open_store, Recorder(self.statistics, self.options.using), self.signs.may_be_lost
+        )
         named = frozenset(name for pool in self.options.pools for name in pool.queues if name != EVERY_QUEUE)
         self.pools = [_PoolParts(self, pool, named) for pool in self.options.pools]
         lease, interval = self.options.lease, self.options.heartbeat_interval
