@@ -231,7 +231,7 @@ class Producer(Part):
         elif self._full and self._looked_at - self._asked_at < ASK_SECONDS:
             names = self._waiting  # there was more than could be claimed a moment ago
         elif self._knows(store):
-            names = sorted(_taken_out(self._named))
+            names = self._waiting = sorted(_taken_out(self._named))
         else:
             # Forgotten first: a wake-up of this moment is in the answer, or comes after it.
             self._ask = False

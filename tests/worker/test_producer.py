@@ -439,6 +439,23 @@ def test_it_asks_when_a_claim_was_full_since_other_queues_may_have_been_left():
     assert {queue for queue, _ in scene.claims} == {"a", "b", "c"}
 
 
+def test_a_named_queue_that_had_more_than_could_be_claimed_is_claimed_from_again_at_once():
+    scene = Scene("*")
+    scene.buffer.waiting = 4
+    scene.step()
+    scene.store.add(rows(6, queue_name="a"))
+    scene.store.add(rows(2, first=7, queue_name="b"))
+    scene.producer.look("a")
+    scene.producer.look("b")
+    scene.step()
+    scene.take()
+    scene.step()
+
+    assert asked(scene) == 1
+    assert sorted(scene.claims) == [("a", 2), ("a", 4), ("b", 4)]
+    assert sorted(ids(scene.buffer.jobs)) == [5, 6, 7, 8]
+
+
 def test_it_asks_after_an_error_for_the_named_queues_are_forgotten():
     scene = Scene("*")
     scene.buffer.waiting = 4
