@@ -110,18 +110,20 @@ def _sentence(text: str | None, capital: bool = True) -> str:
 def statements() -> str:
     """A section for each statement: what its files say, its plan on SQLite, and its text for each database."""
     names = sorted(path.stem for path in (SQL / "postgresql").glob("*.sql"))
-    found = plans(names)
-    return "\n".join(_statement(name, found[name]) for name in names)
+    found = plans([name for name in names if (SQL / "sqlite" / f"{name}.sql").exists()])
+    return "\n".join(_statement(name, found.get(name, [])) for name in names)
 
 
 def _statement(name: str, plan: list[str]) -> str:
-    texts = {vendor: (SQL / vendor / f"{name}.sql").read_text("utf-8").rstrip() for vendor in DATABASES}
+    files = {vendor: SQL / vendor / f"{name}.sql" for vendor in DATABASES}
+    # What works around a trait of one database, the other has not.
+    texts = {vendor: file.read_text("utf-8").rstrip() for vendor, file in files.items() if file.exists()}
     comment = _comment(texts["postgresql"])
     parts = [f"## {name}\n\n{comment}\n"]
     if plan:
         parts.append("Plan on SQLite:\n\n```text\n" + "\n".join(plan) + "\n```\n")
-    for vendor, label in DATABASES.items():
-        parts.append(f"{label}:\n\n```{{code-block}} sql\n:force:\n\n{texts[vendor]}\n```\n")
+    for vendor in texts:
+        parts.append(f"{DATABASES[vendor]}:\n\n```{{code-block}} sql\n:force:\n\n{texts[vendor]}\n```\n")
     return "\n".join(parts)
 
 
