@@ -297,8 +297,13 @@ class Worker:
 
     def _wait_until_stopped(self) -> None:
         while not self._stop.wait(0.02 if self.retirement.reason else SIGNAL_SECONDS):
+            self._recover()
             if self._has_retired():
                 return
+
+    def _recover(self) -> None:
+        for parts in self.pools:
+            parts.executors.recover()
 
     def _has_retired(self) -> bool:
         return self.retirement.reason is not None and all(parts.executors.idle for parts in self.pools)
@@ -337,6 +342,7 @@ class Worker:
 
     def _wait_until_drained(self) -> None:
         while not self._stop.wait(0.01):
+            self._recover()
             if self._has_retired() or (self._at_rest() and self._nothing_due() and self._at_rest()):
                 return
 
