@@ -5,12 +5,14 @@ import types
 
 import pytest
 from django.core.checks import run_checks
+from django.core.management import call_command
 
-from django_jobs import registry
+from django_jobs import periodic, registry
 from django_jobs.backend import JobsBackend
 from django_jobs.backend.definitions import TaskDefinition
 from django_jobs.backend.framework import InvalidTask, TaskResultDoesNotExist, TaskResultStatus, task_backends
 from django_jobs.models import Job
+from django_jobs.schedules import schedules
 from tests.workload import tasks
 
 
@@ -112,6 +114,32 @@ class TestTasksOfAnotherBackend:
 
         assert isinstance(definition, TaskDefinition)
         assert definition in list(registry)
+
+
+class TestTasksAsJobs:
+    """What else makes jobs of registered functions makes them of tasks, too, as their alias says."""
+
+    def test_the_command(self, db):
+        call_command("jobs", "enqueue", "tests.workload.tasks.echo", "--args", "[5]", verbosity=0)
+
+        row = Job.objects.get()
+        assert (row.name, row.args, row.max_attempts) == ("tests.workload.tasks.echo", [5], 1)
+        assert tasks.echo.get_result(str(row.pk)).args == [5]
+
+    @pytest.mark.parametrize("above", [True, False])
+    def test_schedules(self, above):
+        function = types.FunctionType(tasks.noop.func.__code__, vars(tasks), "nightly")
+        function.__module__, function.__qualname__ = "tests.workload.tasks", "nightly"
+        every_night = periodic("0 3 * * *", key="tests.nightly")
+        make = type(tasks.noop)
+        task = every_night(make(func=function)) if above else make(func=every_night(function))
+        try:
+            declared, problems = schedules.collect()
+            assert declared["tests.nightly"].name == "tests.workload.tasks.nightly"
+            assert problems == {}
+        finally:
+            schedules.remove("tests.nightly")
+            registry.remove(task.definition)
 
 
 class TestDeclared:
