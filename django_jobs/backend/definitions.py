@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import logging
+from dataclasses import replace
 from typing import Any
 
 from asgiref.sync import sync_to_async
+from django.core.exceptions import ImproperlyConfigured
 
 from django_jobs import conf, options as checked, uniqueness
 from django_jobs.backend import telling
@@ -35,6 +37,8 @@ class TaskDefinition(JobDefinition[Any, Any]):
     """
 
     def __init__(self, task: Task) -> None:
+        self.task = task
+        self.backend = task.backend
         name = checked.check_name(path_of(task.func))
         check_function(task.func, name)
         super().__init__(
@@ -49,25 +53,44 @@ class TaskDefinition(JobDefinition[Any, Any]):
             atomic=checked.check_atomic(getattr(task, "atomic", False), task.func, name),
         )
         uniqueness.check(self)
-        self.task = task
         self.function = self._make_async_call() if self.is_async else self._make_call()
+
+    @property
+    def options(self) -> Options:
+        """What holds for its jobs: what the task says, and where that says nothing, what ``TASKS`` says."""
+        try:
+            given = telling.backend_named(self.backend).options
+        except ImproperlyConfigured:  # an alias that is no more
+            given = {}
+        if not given:
+            return self._options
+        own = self._options
+        return replace(
+            own,
+            using=own.using or given.get("database"),
+            max_attempts=own.max_attempts or given.get("max_attempts"),
+            timeout=_seconds(given.get("timeout")) if own.timeout is None else own.timeout,
+        )
+
+    @options.setter
+    def options(self, options: Options) -> None:
+        self._options = options
 
     def of(self, task: Task) -> TaskDefinition:
         """The definition for what is enqueued through ``task``, which is of the same function. Raises InvalidJob."""
         options = _options(task, self.name)
-        if options == self.options:
+        if options == self._options and task.backend == self.backend:
             return self
         other = copy.copy(self)
+        other.backend = task.backend
         other.options = options
         uniqueness.check(other)
         return other
 
     def most_attempts(self, backend: str) -> int:
-        """How often a job of this task is attempted when nobody has said otherwise at its enqueueing."""
-        given: int | None = self.options.max_attempts or telling.backend_named(backend).options.get(
-            "max_attempts"
-        )
-        return given or conf.get("MAX_ATTEMPTS")
+        """How often a job is attempted that this alias enqueued, and nobody said otherwise then."""
+        given: int | None = telling.backend_named(backend).options.get("max_attempts")
+        return self._options.max_attempts or given or conf.get("MAX_ATTEMPTS")
 
     # -- the call --------------------------------------------------------------------------------------------------
 
@@ -163,6 +186,11 @@ def _options(task: Task, name: str) -> Options:
         ),
         name,
     )
+
+
+def _seconds(timeout: Any) -> float | None:
+    """What the backend's check takes; anything else is its to tell of."""
+    return None if timeout is None else checked.check_timeout(timeout, "the backend's OPTIONS")
 
 
 def _returned(value: Any) -> Any:

@@ -86,13 +86,9 @@ class JobsBackend(BaseTaskBackend):
         self.validate_task(task)
         definition = definition_of(task)
         positional, named = normalize_arguments(definition, args, kwargs)
-        new = enqueueing.prepare(definition, positional, named).new
-        if definition.options.max_attempts is None and MAX_ATTEMPTS in self.options:
-            new = new._replace(max_attempts=self.options[MAX_ATTEMPTS])
-        if definition.options.timeout is None and TIMEOUT in self.options:
-            new = new._replace(timeout=checked.check_timeout(self.options[TIMEOUT], self.alias))
+        new, using = enqueueing.prepare(definition, positional, named)
         database = self.database
-        row = enqueueing.insert(new, database)
+        row = enqueueing.insert(new, database, using)
         result = result_of(row, task, self.alias)
         if not row.is_duplicate:
             telling.enqueued(self, result, database)

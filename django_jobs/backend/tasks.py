@@ -51,7 +51,16 @@ class JobsTask(_Defined):
     What they mean, and what is allowed, stands at :func:`django_jobs.job` and
     :meth:`django_jobs.JobDefinition.using`. ``backoff``, ``give_up_on``, ``retry_on``, ``aliases`` and ``atomic`` are
     the function's: they hold for all of its jobs, and ``using()`` does not take them.
+
+    The decorator of Django 6.0 takes none of these: there ``JobsTask(func=function, max_attempts=5)`` does it.
     """
+
+    # The framework's own, with the defaults that Django 6.0 has in its decorator only.
+    priority: int = 0
+    backend: str = "default"
+    queue_name: str = "default"
+    run_after: dt.datetime | None = None
+    takes_context: bool = False
 
     max_attempts: int | None = None
     backoff: BackoffOption = None

@@ -3,11 +3,13 @@
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import django
 
 from django_jobs import current_job
+from django_jobs.backend import JobsTask
 
 if django.VERSION >= (6, 0):
     from django.tasks import TaskContext, task
@@ -94,8 +96,14 @@ def elsewhere(value: int = 0) -> int:
 
 
 def _options(**options: Any) -> Callable[..., Any]:
-    """Options in the decorator, where the framework passes them on."""
-    return task(**options) if django.VERSION >= (6, 1) or django.VERSION < (6, 0) else task
+    """``@task(max_attempts=...)``; on Django 6.0, whose decorator passes none on, what that makes of it."""
+    if (6, 0) <= django.VERSION < (6, 1):
+        return partial(_task_of, options)
+    return task(**options)
+
+
+def _task_of(options: dict[str, Any], function: Callable[..., Any]) -> JobsTask:
+    return JobsTask(func=function, **options)
 
 
 @_options(max_attempts=3, backoff=0, give_up_on=[LookupError], unique="thing:{number}", timeout=60)
