@@ -11,6 +11,7 @@ import datetime as dt
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from django.db import IntegrityError
@@ -27,6 +28,7 @@ from django_jobs.store.rows import (
     PRIORITY,
     RUN_AFTER,
     WORKER_COLUMNS,
+    Cancelled,
     Ended,
     Heartbeat,
     JobRow,
@@ -234,7 +236,14 @@ class Store(ScheduleStatements, StatisticsStatements, BulkStatements):
 
     def cancel(self, ids: Sequence[int], now: dt.datetime | None = None) -> list[JobRow]:
         """Cancel waiting jobs at once, and running ones by request. Returns all that exist, as they now are."""
-        return self._jobs(self._run("cancel", now, ids=self._ids(sorted(ids))))
+        return [job for job, _ in self.cancel_each(ids, now)]
+
+    def cancel_each(self, ids: Sequence[int], now: dt.datetime | None = None) -> list[Cancelled]:
+        """:meth:`cancel`, which also says of each whether it ended by that."""
+        rows = self._run("cancel", now, ids=self._ids(sorted(ids)))
+        return [
+            Cancelled(JobRow(row[:_WIDTH]), bool(row[_WIDTH])) for row in sorted(rows, key=itemgetter(ID))
+        ]
 
     def retry(self, ids: Sequence[int], now: dt.datetime | None = None) -> list[Retried]:
         """Make finished jobs available again, with no attempt spent. Returns all that exist, as they now are.

@@ -248,6 +248,13 @@ class Retried(NamedTuple):
     reason: str = ""
 
 
+class Cancelled(NamedTuple):
+    """A job that was to be cancelled, as it now is; ``at_once`` says whether it waited, and is cancelled now."""
+
+    job: JobRow
+    at_once: bool
+
+
 class Released(NamedTuple):
     """A job that was to be released, as it now is; ``done`` says whether it was, else ``reason`` why not."""
 

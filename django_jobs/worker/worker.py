@@ -19,6 +19,7 @@ from django_jobs.serialization import encode
 from django_jobs.store import Guarantees, Store, own_store
 from django_jobs.store.rows import ID, Heartbeat, JobRow, WorkerRow
 from django_jobs.store.sqlite import WATCH_INTERVAL
+from django_jobs.store.statistics import record_ended
 from django_jobs.worker import middleware
 from django_jobs.worker.buffer import Buffer
 from django_jobs.worker.completer import Completer
@@ -35,7 +36,6 @@ from django_jobs.worker.recycling import Retirement
 from django_jobs.worker.shared_notes import Notes, make_runner
 from django_jobs.worker.signs import Signs
 from django_jobs.worker.statistics import Statistics
-from django_jobs.worker.tallies import record_rescued
 from django_jobs.worker.ticker import Ticker
 from django_jobs.worker.timeouts import Timeouts
 
@@ -430,7 +430,7 @@ class Worker:
             )
             for job in jobs:
                 logger.warning("Job %d %s did not end in time; it is %s now", job.id, job.name, job.state)
-            record_rescued(self.store, jobs)
+            record_ended(self.store, jobs)
             self.statistics.tallies.flush(self.store)
             self.store.stop_worker(self.worker_id)
             if self.notes is not None:
