@@ -86,11 +86,12 @@ def _retention(value: Any) -> bool:
 
 def _ages(value: Mapping[Any, Any]) -> bool:
     return set(value) <= {"completed", "failed", "cancelled"} and all(
-        age is None
-        or _not_negative(age)
-        or (isinstance(age, dt.timedelta) and _not_negative(age.total_seconds()))
-        for age in value.values()
+        age is None or _age(age) for age in value.values()
     )
+
+
+def _age(value: Any) -> bool:
+    return _not_negative(value.total_seconds() if isinstance(value, dt.timedelta) else value)
 
 
 def _names(value: Any) -> bool:
@@ -222,6 +223,13 @@ SETTINGS: dict[str, Setting] = {
             "How long finished jobs are kept; of a queue of its own mind, by what 'queues' says. 0: deleted at once.",
         ),
         Setting(
+            "STATISTICS_RETENTION",
+            30 * 86_400,
+            "a number of seconds, a timedelta, or None to keep them for ever",
+            lambda value: value is None or _age(value),
+            "How long the statistics behind charts and counts over history are kept. 0: nothing is counted.",
+        ),
+        Setting(
             "SCHEDULES",
             {},
             "a dict from key to {'job': 'app.jobs.function', 'cron': '*/5 * * * *'}",
@@ -279,6 +287,11 @@ def unkept(queue_name: str) -> frozenset[str]:
     """The states in which that queue's jobs are deleted as they end."""
     ages = {**retention(), **queue_retention().get(queue_name, {})}
     return frozenset(state for state, age in ages.items() if age == 0)
+
+
+def statistics_retention() -> float | None:
+    """Seconds that statistics are kept; None keeps them for ever, and with 0 there are none."""
+    return _in_seconds({"": get("STATISTICS_RETENTION")})[""]
 
 
 def _in_seconds(ages: Mapping[str, Any]) -> Ages:

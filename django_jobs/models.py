@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_jobs import limits
 from django_jobs.fields import ExactJSONField, TimestampField
-from django_jobs.states import FINISHED, WAITING, State
+from django_jobs.states import FINISHED, WAITING, Counted, State
 
 
 def _any_of(states: Sequence[str]) -> Q:
@@ -43,6 +43,9 @@ class Worker(models.Model):
     running = models.IntegerField(_("running"), default=0)
     completed = models.BigIntegerField(_("completed"), default=0)
     failed = models.BigIntegerField(_("failed"), default=0)
+    # Seconds that its host's clock is ahead of the database's.
+    skew = models.FloatField(_("clock skew"), default=0)
+    memory = models.BigIntegerField(_("memory in bytes"), null=True, blank=True)
 
     class Meta:
         verbose_name = _("worker")
@@ -118,6 +121,9 @@ class Job(models.Model):
                 fields=["state", "finalized_at", "id"],
                 condition=Q(finalized_at__isnull=False),
                 name="django_jobs_job_finished",
+            ),
+            models.Index(
+                fields=["id"], condition=Q(state=State.PENDING.value), name="django_jobs_job_pending"
             ),
         ]
         constraints: ClassVar = [
@@ -202,6 +208,47 @@ class Schedule(models.Model):
 
     def __str__(self) -> str:
         return f"{self.key}: {self.expression}"
+
+
+class Stat(models.Model):
+    """What became of the attempts of one kind within a minute, or, after two days, within the hour that it begins.
+
+    Each attempt that ended is counted once. ``run`` is how long attempts took, ``wait`` how long they had been due when
+    they were claimed; of what ended without running (a waiting job that was cancelled) both are 0.
+    """
+
+    minute = TimestampField(_("minute"))
+    queue_name = models.CharField(_("queue"), max_length=limits.QUEUE_LENGTH)
+    name = models.CharField(_("name"), max_length=limits.NAME_LENGTH)
+    outcome = models.CharField(_("outcome"), max_length=12, choices=Counted.choices)
+    # Empty where there was no error: nulls would be different keys.
+    error_class = models.CharField(
+        _("error class"), max_length=limits.ERROR_CLASS_LENGTH, blank=True, default=""
+    )
+    count = models.BigIntegerField(_("count"))
+    run_total = models.FloatField(_("run time in seconds, total"), default=0)
+    run_max = models.FloatField(_("run time in seconds, greatest"), default=0)
+    wait_total = models.FloatField(_("wait time in seconds, total"), default=0)
+    wait_max = models.FloatField(_("wait time in seconds, greatest"), default=0)
+
+    class Meta:
+        verbose_name = _("statistic")
+        verbose_name_plural = _("statistics")
+        indexes: ClassVar = [
+            models.Index(
+                fields=["name", "error_class", "minute"],
+                condition=Q(outcome=Counted.FAILED.value),
+                name="django_jobs_stat_failed",
+            ),
+        ]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["minute", "queue_name", "name", "outcome", "error_class"], name="django_jobs_stat_key"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.minute:%Y-%m-%d %H:%M} {self.name} {self.outcome}: {self.count}"
 
 
 class Leadership(models.Model):

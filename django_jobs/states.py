@@ -18,5 +18,15 @@ class State(models.TextChoices):
     CANCELLED = "cancelled", _("Cancelled")
 
 
+class Counted(models.TextChoices):
+    """What became of an attempt, as the statistics count it."""
+
+    COMPLETED = "completed", _("Completed")
+    FAILED = "failed", _("Failed for good")
+    RETRIED = "retried", _("Failed, to be retried")
+    SNOOZED = "snoozed", _("Snoozed")
+    CANCELLED = "cancelled", _("Cancelled")
+
+
 WAITING = (State.PENDING.value, State.SCHEDULED.value, State.AVAILABLE.value)
 FINISHED = (State.COMPLETED.value, State.FAILED.value, State.CANCELLED.value)

@@ -68,6 +68,9 @@ class TestSettings:
             ("NOTIFY", False),
             ("RETENTION", {"completed": None, "failed": 0, "cancelled": dt.timedelta(days=1)}),
             ("RETENTION", {"failed": 5, "queues": {"mail": {"completed": 0, "failed": None}, "slow": {}}}),
+            ("STATISTICS_RETENTION", None),
+            ("STATISTICS_RETENTION", 0),
+            ("STATISTICS_RETENTION", dt.timedelta(days=1)),
             ("MIDDLEWARE", ("a.b",)),
         ],
     )

@@ -14,25 +14,41 @@ from django_jobs.operations.acting import (
     run_now,
     update,
 )
+from django_jobs.operations.counting import Count, QueueStats, counts, stats, stats_by_queue, stats_for
 from django_jobs.operations.filters import Filter, InvalidFilter
 from django_jobs.operations.finding import Page, failed, get, list_jobs, tagged
-from django_jobs.operations.queues import pause, queue, queues, resume, stats, stats_by_queue, stats_for
+from django_jobs.operations.over_time import Failures, Point, failures, history
+from django_jobs.operations.queues import pause, queue, queues, resume
 from django_jobs.operations.results import Result
+from django_jobs.operations.status import QueueStatus, queue_status
+from django_jobs.operations.trouble import Problem, Target, problems
 
 __all__ = [
+    "Count",
+    "Failures",
     "Filter",
     "InvalidFilter",
     "Page",
+    "Point",
+    "Problem",
+    "QueueStats",
+    "QueueStatus",
     "Result",
+    "Target",
     "cancel",
+    "counts",
     "delete",
     "failed",
+    "failures",
     "get",
+    "history",
     "list_jobs",
     "pause",
+    "problems",
     "purge",
     "purge_failed",
     "queue",
+    "queue_status",
     "queues",
     "release",
     "resume",

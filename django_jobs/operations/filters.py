@@ -61,10 +61,10 @@ class Filter:
         self._set("state", None if self.state is None else _states(self.state))
         self._set("ids", None if self.ids is None else _ids(self.ids))
         for field, length in _TEXTS.items():
-            self._set(field, _text(getattr(self, field), field, length))
+            self._set(field, checked_text(getattr(self, field), field, length))
         self._set("tag", None if self.tag is None else _tag(self.tag))
         for field in ("created_before", "created_after"):
-            self._set(field, _moment(getattr(self, field), field))
+            self._set(field, checked_moment(getattr(self, field), field))
         if self.worker_id is not None:
             _whole(self.worker_id, "worker_id")
 
@@ -179,7 +179,8 @@ def _whole(value: Any, field: str) -> int:
     return int.__int__(value)
 
 
-def _text(value: Any, field: str, length: int) -> str | None:
+def checked_text(value: Any, field: str, length: int) -> str | None:
+    """A text that a column can hold. Raises InvalidFilter."""
     if value is None:
         return None
     if not isinstance(value, str) or not value or len(value) > length:
@@ -191,7 +192,8 @@ def _text(value: Any, field: str, length: int) -> str | None:
     return str.__str__(value)
 
 
-def _moment(value: Any, field: str) -> dt.datetime | None:
+def checked_moment(value: Any, field: str) -> dt.datetime | None:
+    """A moment, aware. Raises InvalidFilter."""
     if value is None:
         return None
     if not isinstance(value, dt.datetime):

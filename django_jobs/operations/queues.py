@@ -1,8 +1,7 @@
-"""Queues: pausing them, what is known of them, and how many jobs they have."""
+"""Queues: pausing them, and what is known of them."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +10,7 @@ from django_jobs.exceptions import InvalidJob
 from django_jobs.options import check_queue_name
 from django_jobs.serialization import NotStorable, encode_storable, shown
 from django_jobs.store import django_store
-from django_jobs.store.rows import QueueRow, QueueStats
+from django_jobs.store.rows import QueueRow
 
 
 def pause(queue_name: str, *, using: str | None = None) -> QueueRow:
@@ -52,26 +51,3 @@ def queues(*, using: str | None = None) -> list[QueueRow]:
 
     rows = Queue.objects.using(jobs_database(using)).order_by("name")
     return [QueueRow(row.name, row.paused_at, row.metadata) for row in rows]
-
-
-def stats(*, using: str | None = None) -> dict[str, int]:
-    """How many jobs there are in each state; states without jobs are left out. It counts every row."""
-    return _by_state(stats_by_queue(using=using))
-
-
-def stats_for(queue_name: str, *, using: str | None = None) -> dict[str, int]:
-    """How many jobs of a queue there are in each state; states without jobs are left out. It counts every row."""
-    check_queue_name(queue_name, "operations.stats_for()")
-    return _by_state(django_store(jobs_database(using)).stats(queue_name))
-
-
-def stats_by_queue(*, using: str | None = None) -> list[QueueStats]:
-    """How many jobs there are in each queue and state. It counts every row."""
-    return django_store(jobs_database(using)).stats()
-
-
-def _by_state(rows: list[QueueStats]) -> dict[str, int]:
-    counts: Counter[str] = Counter()
-    for _, state, count in rows:
-        counts[state] += count
-    return dict(counts)

@@ -28,6 +28,7 @@ from django_jobs.store.rows import (
     PRIORITY,
     RUN_AFTER,
     WORKER_COLUMNS,
+    Cancelled,
     Ended,
     Heartbeat,
     JobRow,
@@ -35,7 +36,6 @@ from django_jobs.store.rows import (
     NewJob,
     Outcome,
     QueueRow,
-    QueueStats,
     Released,
     Retried,
     WorkerRow,
@@ -43,6 +43,7 @@ from django_jobs.store.rows import (
 from django_jobs.store.schedules import ScheduleStatements
 from django_jobs.store.sessions import Session
 from django_jobs.store.statements import statement
+from django_jobs.store.statistics import StatisticsStatements
 from django_jobs.store.unique import ROUNDS, Found, insert_unique
 
 # How a claim can end (``Outcome.kind``).
@@ -84,7 +85,7 @@ class Guarantees:
         )
 
 
-class Store(ScheduleStatements, BulkStatements):
+class Store(ScheduleStatements, StatisticsStatements, BulkStatements):
     """The job table of one database, over one session.
 
     :param session: runs statements: on Django's connection, in the caller's transaction, or on a connection of its
@@ -258,7 +259,14 @@ class Store(ScheduleStatements, BulkStatements):
 
     def cancel(self, ids: Sequence[int], now: dt.datetime | None = None) -> list[JobRow]:
         """Cancel waiting jobs at once, and running ones by request. Returns all that exist, as they now are."""
-        return self._jobs(self._run("cancel", now, ids=self._ids(sorted(ids))))
+        return [job for job, _ in self.cancel_each(ids, now)]
+
+    def cancel_each(self, ids: Sequence[int], now: dt.datetime | None = None) -> list[Cancelled]:
+        """:meth:`cancel`, which also says of each whether it ended by that."""
+        rows = self._run("cancel", now, ids=self._ids(sorted(ids)))
+        return [
+            Cancelled(JobRow(row[:_WIDTH]), bool(row[_WIDTH])) for row in sorted(rows, key=itemgetter(ID))
+        ]
 
     def retry(self, ids: Sequence[int], now: dt.datetime | None = None) -> list[Retried]:
         """Make finished jobs available again, with no attempt spent. Returns all that exist, as they now are.
@@ -340,10 +348,6 @@ class Store(ScheduleStatements, BulkStatements):
         """The claims that a worker holds, in the order of their ids, from the first id above ``after``."""
         return self._jobs(self._run_with("running", {"worker_id": worker_id, "after": after, "limit": limit}))
 
-    def stats(self, queue_name: str | None = None) -> list[QueueStats]:
-        """How many jobs there are, by queue and state. It counts them all, however many."""
-        return [QueueStats(*row) for row in self._run_with("stats", {"queue_name": queue_name})]
-
     def waiting_queues(self) -> list[str]:
         """The queues that have available jobs."""
         return [row[0] for row in self._run_with("waiting_queues", {})]
@@ -383,9 +387,16 @@ class Store(ScheduleStatements, BulkStatements):
         running: int = 0,
         completed: int = 0,
         failed: int = 0,
+        skew: float = 0.0,
+        memory: int | None = None,
         now: dt.datetime | None = None,
     ) -> Heartbeat | None:
-        """Renew a worker's lease. None: it was given up, and must not go on under this id."""
+        """Renew a worker's lease. None: it was given up, and must not go on under this id.
+
+        :param running: how many jobs it runs; ``completed`` and ``failed`` attempts it has had since its start.
+        :param skew: seconds that its host's clock is ahead of the database's.
+        :param memory: bytes that its process holds.
+        """
         rows = self._run(
             "heartbeat",
             now,
@@ -394,6 +405,8 @@ class Store(ScheduleStatements, BulkStatements):
             running=running,
             completed=completed,
             failed=failed,
+            skew=skew,
+            memory=memory,
         )
         if not rows:
             return None

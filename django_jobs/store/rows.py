@@ -263,6 +263,13 @@ class Retried(NamedTuple):
     reason: str = ""
 
 
+class Cancelled(NamedTuple):
+    """A job that was to be cancelled, as it now is; ``at_once`` says whether it waited, and is cancelled now."""
+
+    job: JobRow
+    at_once: bool
+
+
 class Released(NamedTuple):
     """A job that was to be released, as it now is; ``done`` says whether it was, else ``reason`` why not."""
 
@@ -367,11 +374,3 @@ class LeadershipRow(NamedTuple):
     holder: str
     term: int
     expires_at: dt.datetime
-
-
-class QueueStats(NamedTuple):
-    """Counts of one queue in one state."""
-
-    queue_name: str
-    state: str
-    jobs: int

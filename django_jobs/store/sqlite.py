@@ -61,9 +61,17 @@ _LAST_MOMENT = "9999-12-31 23:59:59.999999"
 _READS = frozenset(
     {
         "cancel_requests",
+        "count_available",
+        "count_dead",
+        "count_queues",
+        "count_states",
         "due_schedules",
+        "failures",
         "get",
+        "history",
+        "live_workers",
         "next_due",
+        "queue_history",
         "running",
         "schedules",
         "select_available",
@@ -73,7 +81,8 @@ _READS = frozenset(
         "select_newest",
         "select_running",
         "select_scheduled",
-        "stats",
+        "unfolded_hours",
+        "waiting",
         "waiting_queues",
     }
 )
@@ -480,6 +489,12 @@ class SQLiteStore(Store):
         except FenceLost:
             return None
         return Ticked(ScheduleRow(*rows[0]), job)
+
+    def fold_stats(self, hour: dt.datetime) -> int:
+        with self.session.transaction():
+            self._run("fold_stats", None, hour=self._time(hour))
+            minutes = {"after": self._time(hour), "older_than": self._after(hour, 3600.0), "limit": -1}
+            return len(self._run("purge_stats", None, **minutes))
 
 
 def _key(job: NewJob, now: dt.datetime) -> tuple[str | None, str | None]:

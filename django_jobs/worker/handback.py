@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from django_jobs import conf
 from django_jobs.store.base import COMPLETED, Store
 from django_jobs.store.rows import CLAIMS, ID, JobRow, Outcome
+from django_jobs.store.statistics import record_ended
 from django_jobs.worker.keeper import RESCUE_SPREAD
 from django_jobs.worker.parts import Part, until
 from django_jobs.worker.shared_notes import Notes
@@ -118,21 +119,25 @@ class HandBack(Part):
                 estate.counts["released"] += len(store.release(unstarted))
             if completed:
                 ended = store.finish([Outcome(job.id, job.claims, COMPLETED) for job in completed])
-                estate.counts["completed"] += sum(item.stored for item in ended)
+                stored = {item.id for item in ended if item.stored}
+                estate.counts["completed"] += len(stored)
+                record_ended(store, [job for job in completed if job.id in stored], "completed")
             if others:
                 self._rescue(store, estate, worker_id, others)
             if len(jobs) < BATCH:
                 break
 
     def _rescue(self, store: Store, estate: Estate, worker_id: int, jobs: Sequence[JobRow]) -> None:
-        for job in store.rescue(
+        jobs = store.rescue(
             limit=len(jobs),
             spread=self.lease * RESCUE_SPREAD,
             worker_id=worker_id,
             ids=[job.id for job in jobs],
             reason=f"{estate.name}.",
             most_errors=conf.get("MAX_ERRORS"),
-        ):
+        )
+        record_ended(store, jobs)
+        for job in jobs:
             estate.counts["rescued"] += 1
             logger.warning(
                 "Job %d %s (attempt %d of %d) was running when its process died; it is %s now",

@@ -12,6 +12,7 @@ from typing import Protocol
 from django_jobs.store.base import Store
 from django_jobs.store.rows import Heartbeat
 from django_jobs.worker.parts import Part, until
+from django_jobs.worker.recycling import resident_memory
 
 logger = logging.getLogger("django_jobs.worker")
 
@@ -32,6 +33,10 @@ class Reported(Protocol):
 
     def heard(self, heartbeat: Heartbeat) -> None:
         """The lease is renewed."""
+        ...
+
+    def reported(self, store: Store) -> None:
+        """What there is to write besides, with the caller's own store. What fails there is no heartbeat's fault."""
         ...
 
     def cancel(self, job_ids: frozenset[int]) -> None:
@@ -90,7 +95,9 @@ class Reporter(Part):
         self._asked = False
         running, completed, failed = self.worker.counts()
         sent, sent_at = time.monotonic(), dt.datetime.now(dt.UTC)
-        heartbeat = self._store.heartbeat(self.worker.worker_id, self.lease, running, completed, failed)
+        heartbeat = self._store.heartbeat(
+            self.worker.worker_id, self.lease, running, completed, failed, self.skew, resident_memory()
+        )
         if heartbeat is None:
             self._healthy_since = None
             self.worker.given_up(self._store)
@@ -100,6 +107,7 @@ class Reporter(Part):
         self._last = sent
         self._compare_clocks(heartbeat, sent_at)
         self.worker.heard(heartbeat)
+        self.worker.reported(self._store)
         self._until_next(self._store)
 
     def look(self) -> None:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 
 from django_jobs import conf
 from django_jobs.store.base import Store
+from django_jobs.store.statistics import record_ended
+from django_jobs.worker.archive import Archive
 from django_jobs.worker.parts import Part
 from django_jobs.worker.retention import Retention
 from django_jobs.worker.ticker import Ticker
@@ -59,6 +61,7 @@ class Keeper(Part):
         self.term = 0
         self.lease = lease
         self.retention = Retention()
+        self.archive = Archive()
         self._open_store = open_store
         self._store: Store | None = None
         self._trusted_for = trusted_for
@@ -147,14 +150,15 @@ class Keeper(Part):
                     "Job %d %s (attempt %d of %d) of lost worker %s is now %s",
                     job.id, job.name, job.attempt, job.max_attempts, job.worker_id, job.state,
                 )  # fmt: skip
+            record_ended(self.store, jobs)
             if len(jobs) < BATCH or self._stopping.is_set():
                 break
 
     def purge(self) -> bool:
-        """Delete finished jobs past their retention, and old workers; whether there is more to delete."""
+        """Delete finished jobs and statistics past their retention, and old workers; whether there is more to do."""
         more = self.retention.purge(self.store, self._stopping.is_set)
         self.store.purge_workers(WORKER_SECONDS)
-        return more
+        return self.archive.keep(self.store, self._stopping.is_set) or more
 
     def close(self) -> None:
         """Resign, so that the next leader need not wait for the lease, and close the connection."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from django_jobs.store.base import Store
+from django_jobs.worker.tallies import Tallies
 
 
 @dataclass
@@ -18,6 +19,7 @@ class Statistics:
     cancelled: int = 0
     timed_out: int = 0  # attempts that took longer than their timeout; among those that failed
     dropped: int = 0  # outcomes of claims that were no longer this worker's
+    tallies: Tallies = field(default_factory=Tallies, repr=False)
     stores: list[Store] = field(default_factory=list, repr=False)
 
     @property

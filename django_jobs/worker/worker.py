@@ -19,6 +19,7 @@ from django_jobs.serialization import encode
 from django_jobs.store import Guarantees, Store, own_store
 from django_jobs.store.rows import ID, Heartbeat, JobRow, WorkerRow
 from django_jobs.store.sqlite import WATCH_INTERVAL
+from django_jobs.store.statistics import record_ended
 from django_jobs.worker import middleware
 from django_jobs.worker.buffer import Buffer
 from django_jobs.worker.completer import Completer
@@ -188,6 +189,10 @@ class Worker:
                 self.notes.was_asked()
             self.stop()
         self.retirement.consider()
+
+    def reported(self, store: Store) -> None:
+        """The heartbeat came through: write down what was counted since the last one."""
+        self.statistics.tallies.flush(store)
 
     def cancel(self, job_ids: frozenset[int]) -> None:
         """These are the jobs of this worker that are to be cancelled while they run: let them know."""
@@ -424,14 +429,17 @@ class Worker:
     def _leave(self) -> None:
         """The very last write: what still runs keeps its spent attempt, and is made available."""
         try:
-            for job in self.store.rescue(
+            jobs = self.store.rescue(
                 limit=100_000,
                 spread=0.0,
                 worker_id=self.worker_id,
                 reason="The worker stopped before the job had ended.",
                 most_errors=conf.get("MAX_ERRORS"),
-            ):
+            )
+            for job in jobs:
                 logger.warning("Job %d %s did not end in time; it is %s now", job.id, job.name, job.state)
+            record_ended(self.store, jobs)
+            self.statistics.tallies.flush(self.store)
             self.store.stop_worker(self.worker_id)
             if self.notes is not None:
                 self.notes.leave(self.statistics.completed, self.statistics.failed, self.statistics.dead)

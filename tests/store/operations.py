@@ -8,6 +8,7 @@ from django_jobs.store import Store
 from django_jobs.store.base import COMPLETED, FAILED, RETRY, SNOOZED
 from django_jobs.store.rows import NewJob, NewSchedule, Outcome
 from django_jobs.store.selecting import Criteria
+from django_jobs.store.statistics import StatRow
 from tests.store.builders import Builder
 
 Operation = Callable[[Store], Any]
@@ -52,6 +53,9 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
     keyed = [NewJob("tests.job", unique_key=f"key {number}") for number in range(size + 1)]
     holding = make.store.insert_many(keyed, now=now)
     pending = make.insert(size, queue_name="pending", pending=True)
+    hour = now.replace(minute=0, second=0, microsecond=0)
+    stat = StatRow("default", "tests.job", "failed", "ValueError", 1, 0.5, 0.5, 1.0, 1.0)
+    make.store.record_stats([stat], now=now)
     kinds = cycle([COMPLETED, RETRY, FAILED, SNOOZED])
     return {
         "insert": lambda store: store.insert(new, now=now),
@@ -114,7 +118,19 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
         "purge": lambda store: store.purge("cancelled", 0.0, limit=2, now=now),
         "get": lambda store: store.get([job.id for job in due]),
         "running": lambda store: store.running(worker),
-        "stats": lambda store: store.stats(),
+        "record_stats": lambda store: store.record_stats([stat], now=now) is None,
+        "history": lambda store: store.history(hour, make.clock.after(60), 60),
+        "queue_history": lambda store: store.queue_history(3600.0, now=make.clock.after(60)),
+        "failures": lambda store: store.failures(10, now=now),
+        "unfolded_hours": lambda store: store.unfolded_hours(0.0, now=make.clock.after(3600)),
+        "fold_stats": lambda store: store.fold_stats(hour),
+        "purge_stats": lambda store: store.purge_stats(0.0, now=make.clock.after(3600)),
+        "count_states": lambda store: store.count_states(5),
+        "count_queues": lambda store: store.count_queues(5),
+        "count_available": lambda store: store.count_available(["waiting", "none"], 3),
+        "count_dead": lambda store: store.count_dead(5),
+        "waiting": lambda store: store.waiting(100, now=now),
+        "live_workers": lambda store: store.live_workers(now=now)[1],
         "waiting_queues": lambda store: store.waiting_queues(),
         "register_worker": lambda store: store.register_worker("host", 1, '["*"]', 4, "1", 30.0, now=now),
         "heartbeat": lambda store: store.heartbeat(worker, 30.0, now=now),
@@ -150,4 +166,6 @@ def expected_statements(name: str, vendor: str) -> list[str]:
         return ["run_schedule", "tick_schedule"]
     if vendor == "sqlite" and name == "finish_and_delete":
         return ["finish", "finish_and_delete"]
+    if vendor == "sqlite" and name == "fold_stats":
+        return ["fold_stats", "purge_stats"]
     return [expected_statement(name)]

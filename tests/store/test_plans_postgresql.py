@@ -26,6 +26,8 @@ from tests.store.plans import (
 
 pytestmark = pytest.mark.postgresql
 
+PENDING = "django_jobs_job_pending"
+
 # The indexes of the table of jobs that each operation goes by.
 INDEXES = {
     "insert": set(),
@@ -63,6 +65,11 @@ INDEXES = {
     "select_available": {CLAIM},
     "select_given": {KEY},
     "select_expired": {FINISHED},
+    "count_states": {PENDING, DUE, CLAIM, RUNNING, FINISHED},
+    "count_queues": {PENDING, DUE, RUNNING, FINISHED},
+    "count_available": {CLAIM},
+    "count_dead": {FINISHED},
+    "waiting": {KEY, CLAIM},
     "get": {KEY},
     "waiting_queues": {CLAIM},
     "heartbeat": {RUNNING},
@@ -99,6 +106,9 @@ SEARCHES = [
     "select_expired",
 ]
 BOUNDED = ["claim", "promote", "purge"]
+
+COUNTS = ["count_states", "count_queues", "count_available", "count_dead", "waiting"]
+ALL = {CLAIM, DUE, RUNNING, FINISHED, PENDING}
 
 
 @pytest.fixture
@@ -175,6 +185,28 @@ def test_under_a_sites_own_settings_a_search_goes_by_its_index_and_stops_at_its_
         for node in plan:
             if "Sort" in node["Node Type"]:
                 assert "django_jobs_job" not in {each.get("Relation Name") for each in fed_by(node)}, name
+
+
+def test_what_is_counted_is_read_off_its_index_in_its_order_whatever_the_site_sets(statements, store):
+    for name in COUNTS:
+        statement, parameters = statements[name]
+        parameters = {**parameters, "most": 10_001}
+        for plan in (
+            custom_plan(statement, parameters),
+            generic_plan(store.session.connection, statement, parameters),
+            generic_plan(connection.connection, statement, parameters),
+        ):
+            assert indexes_of_jobs(plan) == INDEXES[name], name
+            for node in plan:
+                if "Sort" in node["Node Type"]:
+                    assert not {each.get("Index Name") for each in fed_to_its_limit(node)} & ALL, name
+
+
+def fed_to_its_limit(plan: dict[str, Any]) -> list[dict[str, Any]]:
+    """The nodes that feed this one, down to those that stop at a limit."""
+    if plan["Node Type"] in ("Limit", "Aggregate"):
+        return []
+    return [plan, *(node for child in plan.get("Plans", []) for node in fed_to_its_limit(child))]
 
 
 def fed_by(plan: dict[str, Any]) -> list[dict[str, Any]]:

@@ -21,6 +21,13 @@ RESCUE = {
     f"SEARCH job {RUNNING} (worker_id=?)",
     "SEARCH worker USING INTEGER PRIMARY KEY (rowid=?)",
 }
+STAT = "django_jobs_stat USING INDEX sqlite_autoindex_django_jobs_stat_1"
+IN_STATE = {
+    "SCAN django_jobs_job USING INDEX django_jobs_job_pending",
+    "SCAN django_jobs_job USING INDEX django_jobs_job_due",
+    "SCAN django_jobs_job USING INDEX django_jobs_job_running",
+    f"{FINISHED} (state=? AND finalized_at>?)",
+}
 
 # How each operation reaches the tables. (A SCAN by django_jobs_job_due walks, in their order, scheduled jobs only.)
 PLANS = {
@@ -70,8 +77,28 @@ PLANS = {
     "select_given": {"SEARCH job USING INTEGER PRIMARY KEY (rowid=?)"},
     "select_expired": {f"{FINISHED} (state=? AND finalized_at>? AND finalized_at<?)"},
     "get": {KEY},
-    # The only one that reads all jobs: it counts them.
-    "stats": {"SCAN django_jobs_job"},
+    "record_stats": set(),
+    "history": {f"SEARCH {STAT} (minute>? AND minute<?)"},
+    "queue_history": {f"SEARCH {STAT} (minute>?)"},
+    "failures": {"SCAN django_jobs_stat USING INDEX django_jobs_stat_failed"},
+    "unfolded_hours": {f"SEARCH {STAT} (minute>?)", f"SEARCH {STAT} (minute>? AND minute<?)"},
+    "fold_stats": {f"SEARCH {STAT} (minute>? AND minute<?)"},
+    "purge_stats": {
+        "SEARCH django_jobs_stat USING INTEGER PRIMARY KEY (rowid=?)",
+        f"SEARCH {STAT} (minute>? AND minute<?)",
+    },
+    # Walks of an index of the jobs in one state alone, which end at their limit.
+    "count_states": {*IN_STATE, "SCAN django_jobs_job USING INDEX django_jobs_job_claim"},
+    "count_queues": IN_STATE,
+    "count_available": {f"{CLAIM} (queue_name=?)"},
+    "count_dead": {f"{FINISHED} (state=? AND finalized_at>?)"},
+    "waiting": {
+        "SCAN django_jobs_job USING INDEX django_jobs_job_claim",
+        "SEARCH head USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH job USING INDEX django_jobs_job_claim (queue_name=? AND priority<?)",
+        "SEARCH job USING INDEX django_jobs_job_claim (queue_name>?)",
+    },
+    "live_workers": {"SCAN worker LEFT-JOIN"},
     "waiting_queues": {
         "SEARCH django_jobs_job USING INDEX django_jobs_job_claim",
         "SEARCH job USING INDEX django_jobs_job_claim (queue_name>?)",
@@ -101,7 +128,7 @@ PLANS = {
     "tick_schedule": set(),
 }
 # The tables, and what the statements call them; the other lines are about queries within the statement.
-TABLE = re.compile(r"(SEARCH|SCAN) (django_jobs_\w+|job|live|worker)\b")
+TABLE = re.compile(r"(SEARCH|SCAN) (django_jobs_\w+|job|live|worker|head)\b")
 
 
 @pytest.fixture
@@ -128,6 +155,12 @@ def test_each_statement_goes_by_its_index(plans):
 def test_what_has_a_limit_is_read_in_its_order_and_never_sorted(plans):
     for name in ("claim", "promote", "next_due", "purge"):
         assert "USE TEMP B-TREE FOR ORDER BY" not in plans[name], name
+
+
+def test_what_is_counted_comes_in_the_order_of_its_index(plans):
+    for name in ("count_states", "count_queues", "count_available", "count_dead", "waiting"):
+        plan = plans[name]
+        assert not [line for line in plan if "TEMP B-TREE FOR ORDER BY" in line], name
 
 
 def test_what_is_looked_at_comes_in_the_order_of_its_index(plans):

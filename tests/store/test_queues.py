@@ -1,7 +1,7 @@
 """The rows of queues, and counts."""
 
 from django_jobs.models import Queue
-from django_jobs.store.rows import QueueStats
+from django_jobs.store.statistics import QueueStateCount
 from tests.store.builders import update
 
 
@@ -58,7 +58,7 @@ def test_a_paused_queues_jobs_wait_untouched(store, make, clock):
 
 
 def test_counts_by_queue_and_state(store, make, clock):
-    assert store.stats() == []
+    assert store.count_queues(10) == []
 
     make.insert(3, queue_name="b")
     make.insert(2, queue_name="a", delay=60.0)
@@ -67,10 +67,10 @@ def test_counts_by_queue_and_state(store, make, clock):
     make.finished("failed", queue_name="c")
     make.running(make.worker(), queue_name="a")
 
-    assert store.stats() == [
-        QueueStats("a", "pending", 1),
-        QueueStats("a", "running", 1),
-        QueueStats("a", "scheduled", 2),
-        QueueStats("b", "available", 3),
-        QueueStats("c", "failed", 1),
+    assert store.count_queues(10) == [
+        QueueStateCount("a", "pending", 1),
+        QueueStateCount("a", "running", 1),
+        QueueStateCount("a", "scheduled", 2),
+        QueueStateCount("c", "failed", 1),
     ]
+    assert store.count_available(["a", "b"], 10) == {"a": 0, "b": 3}

@@ -167,7 +167,7 @@ def test_of_two_with_one_key_in_one_call_the_second_is_a_duplicate_of_the_first(
 
     assert [job.is_duplicate for job in jobs] == [False, False, True, True]
     assert jobs[0] == jobs[2] == jobs[3]
-    assert store.stats()[0].jobs == 2
+    assert store.count_available(["default"], 10) == {"default": 2}
 
 
 def test_all_of_one_key(store, clock):

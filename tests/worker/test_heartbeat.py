@@ -43,6 +43,9 @@ class Told:
     def counts(self):
         return 1, 2, 3
 
+    def reported(self, store):
+        pass
+
     def heard(self, heartbeat):
         self.words.append("heard")
 
@@ -70,7 +73,7 @@ class Database:
         self.takes = 0.0
         self.offset = 0.0
 
-    def heartbeat(self, worker_id, lease, running, completed, failed):
+    def heartbeat(self, worker_id, lease, running, completed, failed, skew, memory):
         self.calls.append((worker_id, lease, running, completed, failed))
         answer = self.answers.pop(0) if self.answers else "ok"
         now = (self.clock.wall if self.clock else dt.datetime.now(dt.UTC)) + dt.timedelta(seconds=self.offset)

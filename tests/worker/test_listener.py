@@ -264,7 +264,7 @@ def test_where_nothing_is_committed_nothing_is_heard_of(listener, store, hints, 
     looks = []
     real = opened[0].session.data_version
     opened[0].session.data_version = lambda: looks.append(1) or real()
-    store.stats()
+    store.waiting_queues()
     with pytest.raises(ZeroDivisionError), transaction.atomic():
         Effect.objects.create(job_id=1, claims=1, pid=1)
         raise ZeroDivisionError

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from collections import defaultdict
 from typing import Any
 
 from django_jobs import operations
 from django_jobs.management.jobs.base import Subcommand
 from django_jobs.management.jobs.output import Output
-from django_jobs.operations.filters import STATES
+from django_jobs.operations.status import COUNTED
+from django_jobs.operations.trouble import in_words
 from django_jobs.store.rows import QueueRow
 
 
@@ -70,26 +70,25 @@ class Stats(Subcommand):
     """Counts."""
 
     name = "stats"
-    help = "how many jobs there are, by queue and state (it counts every row)"
+    help = "how each queue stands: what waits, since when, and what became of jobs lately"
 
     def run(self, out: Output, using: str, options: dict[str, Any]) -> None:
-        """A row for each queue, and one for all."""
-        paused = {queue.name for queue in operations.queues(using=using) if queue.paused_at}
-        counts: dict[str, dict[str, int]] = defaultdict(dict)
-        for queue_name, state, number in operations.stats_by_queue(using=using):
-            counts[queue_name][state] = number
-        for queue_name in paused - set(counts):
-            counts[queue_name] = {}
+        """A row for each queue."""
         records = [
             {
-                "queue": name,
-                **{state: counts[name].get(state, 0) for state in STATES},
-                "paused": name in paused,
+                "queue": queue.name,
+                **{state: getattr(queue, state) for state in COUNTED},
+                "oldest": None if queue.oldest is None else round(queue.oldest, 3),
+                "per_minute": queue.per_minute,
+                "workers": len(queue.workers),
+                "paused": queue.paused_at is not None,
             }
-            for name in sorted(counts)
+            for queue in operations.queue_status(using=using)
         ]
-        if len(records) > 1 and not out.as_json:
-            total = {state: sum(by_state.get(state, 0) for by_state in counts.values()) for state in STATES}
-            records.append({"queue": "all", **total, "paused": None})
-        if not out.table(["queue", *STATES, "paused"], records):
-            out.line("There are no jobs.")
+        if not out.as_json:
+            for record in records:
+                record.update({state: str(record[state]) for state in COUNTED})
+                if record["oldest"] is not None:
+                    record["oldest"] = in_words(record["oldest"])
+        if not out.table(["queue", *COUNTED, "oldest", "per_minute", "workers", "paused"], records):
+            out.line("There are no queues.")

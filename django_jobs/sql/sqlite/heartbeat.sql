@@ -1,7 +1,8 @@
 -- Renew a worker's lease to the moment :lease, and bring back what it must know: the time, paused queues, its jobs with
 -- a cancel request. No row: the worker was given up.
 UPDATE django_jobs_worker
-SET heartbeat_at = :now, expires_at = :lease, running = :running, completed = :completed, failed = :failed
+SET heartbeat_at = :now, expires_at = :lease, running = :running, completed = :completed, failed = :failed,
+    skew = :skew, memory = :memory
 WHERE id = :worker_id AND lost_at IS NULL AND stopped_at IS NULL
 RETURNING {worker columns}, heartbeat_at,
     (SELECT json_group_array(name) FROM django_jobs_queue WHERE paused_at IS NOT NULL),
