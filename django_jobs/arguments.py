@@ -39,15 +39,16 @@ class Arguments:
             for parameter in parameters
             if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
         ]
-        self._names = [parameter.name for parameter in positional]
-        self._rest = next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), "args")
+        #: The names of the parameters that take positional arguments, and of the one that takes the rest of them.
+        self.names = [parameter.name for parameter in positional]
+        self.rest = next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), "args")
         self._least = sum(parameter.default is parameter.empty for parameter in positional)
         # Binding costs more than all the rest of an enqueue's Python; for plain parameters counting is enough.
         self._plain = len(positional) == len(parameters)
 
     def fit(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Raise InvalidArguments unless the function can be called with these."""
-        if self._plain and not kwargs and self._least <= len(args) <= len(self._names):
+        if self._plain and not kwargs and self._least <= len(args) <= len(self.names):
             return
         try:
             self._whole.bind(*self._leading, *args, **kwargs)
@@ -93,8 +94,8 @@ class Arguments:
 
     def _described(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         for index, value in enumerate(args):
-            known = index < len(self._names)
-            name = f"{self._names[index]!r}" if known else f"{index - len(self._names)} of *{self._rest}"
+            known = index < len(self.names)
+            name = f"{self.names[index]!r}" if known else f"{index - len(self.names)} of *{self.rest}"
             yield f"argument {name}", value
         for key, value in kwargs.items():
             yield f"argument {shown(key)}", value

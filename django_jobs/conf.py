@@ -243,6 +243,14 @@ SETTINGS: dict[str, Setting] = {
             _names,
             "Wrappers around every attempt, the first one outermost.",
         ),
+        Setting(
+            "REDACT",
+            [],
+            "a list of names (a minus before one: shown all the same), or None to hide nothing by its name",
+            lambda value: value is None or _names(value),
+            "Keys and parameters whose values the admin and manage.py jobs hide, beside the usual ones (password, "
+            "secret, token, api_key, authorization and more).",
+        ),
     ]
 }
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, NamedTuple
 
 from asgiref.sync import async_to_sync, iscoroutinefunction, markcoroutinefunction, sync_to_async
 
-from django_jobs import declared_tasks, enqueueing, options as checked, uniqueness
+from django_jobs import declared_tasks, enqueueing, options as checked, redaction, uniqueness
 from django_jobs.arguments import Arguments
 from django_jobs.backoff import as_policy
 from django_jobs.context import JobContext
@@ -75,6 +75,7 @@ class JobDefinition(Generic[P, R]):
         takes_context: bool = False,
         aliases: tuple[str, ...] = (),
         atomic: bool = False,
+        redact: Sequence[str] | bool = (),
     ) -> None:
         self.function = function
         self.name = name
@@ -89,6 +90,7 @@ class JobDefinition(Generic[P, R]):
         if self.is_async:
             markcoroutinefunction(self)
         self.is_atomic = atomic
+        self.redact = redact
         # Whether an attempt is a call of the function in a thread, and nothing more.
         self.is_plain = not self.is_async and not atomic and options.timeout is None
         # The same, and the function is called with the job's arguments alone.
@@ -343,6 +345,7 @@ def job(
     on_duplicate: Literal["return", "replace"] = ...,
     timeout: Delay | None = ...,
     atomic: bool = ...,
+    redact: Sequence[str] | bool = ...,
 ) -> Callable[[Callable[Concatenate[JobContext, P], R]], JobDefinition[P, R]]: ...
 @overload
 def job(
@@ -362,6 +365,7 @@ def job(
     on_duplicate: Literal["return", "replace"] = ...,
     timeout: Delay | None = ...,
     atomic: bool = ...,
+    redact: Sequence[str] | bool = ...,
 ) -> Callable[[Callable[P, R]], JobDefinition[P, R]]: ...
 def job(
     function: Callable[..., Any] | None = None,
@@ -382,6 +386,7 @@ def job(
     on_duplicate: Literal["return", "replace"] = "return",
     timeout: Delay | None = None,
     atomic: bool = False,
+    redact: Sequence[str] | bool = (),
     **unknown: Any,
 ) -> Any:
     """Make a function a job: ``@job`` or ``@job(queue_name="mail", max_attempts=5)``.
@@ -418,6 +423,8 @@ def job(
     :param atomic: run the function in ``transaction.atomic()`` on the jobs' database, and store its completion in the
         same transaction: what it wrote there and its completion are committed together, or neither. Not for
         ``async def``.
+    :param redact: names of parameters and of keys whose values are not to be shown to people, beside those of
+        ``DJANGO_JOBS["REDACT"]``; True for all arguments and the result.
     :returns: a :class:`JobDefinition`, which has ``enqueue``, ``aenqueue``, ``using``, ``call`` and ``acall``.
     :raises InvalidJob: for a value that is not allowed, or a name that another function has.
     """
@@ -454,6 +461,7 @@ def job(
                 takes_context=takes_context,
                 aliases=old_names,
                 atomic=checked.check_atomic(atomic, function, chosen),
+                redact=redaction.check(redact, chosen),
             )
         except TypeError as error:
             context = "takes_context=True passes it a context first. " if takes_context else ""

@@ -46,10 +46,14 @@ class Worker(models.Model):
     # Seconds that its host's clock is ahead of the database's.
     skew = models.FloatField(_("clock skew"), default=0)
     memory = models.BigIntegerField(_("memory in bytes"), null=True, blank=True)
+    # A default of the database's: while a deploy is rolled out, workers of the version before register, too.
+    leads = models.BooleanField(_("does the maintenance"), default=False, db_default=False)
 
     class Meta:
         verbose_name = _("worker")
         verbose_name_plural = _("workers")
+        default_permissions = ("view",)
+        permissions: ClassVar = [("control_worker", _("Can quiet and stop workers"))]
 
     def __str__(self) -> str:
         return f"{self.host}:{self.pid} ({self.pk})"
@@ -101,6 +105,14 @@ class Job(models.Model):
     class Meta:
         verbose_name = _("job")
         verbose_name_plural = _("jobs")
+        # Jobs come from code and go by retention or purge: there is nothing to add, change or delete by hand.
+        default_permissions = ("view",)
+        permissions: ClassVar = [
+            ("retry_job", _("Can run finished jobs again")),
+            ("cancel_job", _("Can cancel jobs")),
+            ("purge_job", _("Can delete jobs")),
+            ("edit_job", _("Can change waiting jobs, and let them run")),
+        ]
         indexes: ClassVar = [
             models.Index(
                 fields=["queue_name", "-priority", "run_after", "id"],
@@ -172,6 +184,8 @@ class Queue(models.Model):
     class Meta:
         verbose_name = _("queue")
         verbose_name_plural = _("queues")
+        default_permissions = ("view",)
+        permissions: ClassVar = [("pause_queue", _("Can pause and resume queues"))]
 
     def __str__(self) -> str:
         return self.name
@@ -205,6 +219,8 @@ class Schedule(models.Model):
     class Meta:
         verbose_name = _("schedule")
         verbose_name_plural = _("schedules")
+        default_permissions = ("view",)
+        permissions: ClassVar = [("run_schedule", _("Can run, pause and resume schedules"))]
 
     def __str__(self) -> str:
         return f"{self.key}: {self.expression}"
@@ -263,6 +279,7 @@ class Leadership(models.Model):
     class Meta:
         verbose_name = _("leadership")
         verbose_name_plural = _("leaderships")
+        default_permissions = ()
 
     def __str__(self) -> str:
         return f"{self.name}: {self.holder}"

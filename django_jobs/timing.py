@@ -64,6 +64,10 @@ class Timing(ABC):
     timezone: str
 
     @abstractmethod
+    def describe(self) -> str:
+        """In plain words, of English: ``At 02:30 on Monday through Friday``."""
+
+    @abstractmethod
     def after(self, moment: dt.datetime) -> dt.datetime:
         """The first tick after ``moment``, in UTC."""
 
@@ -136,6 +140,9 @@ class Cron(Timing):
             return f"can't be read: {str(error).lower() or 'bad syntax'}"
         return None
 
+    def describe(self) -> str:
+        return str(CronSim(self._fields, EPOCH).explain())
+
     def after(self, moment: dt.datetime) -> dt.datetime:
         # In the hour that comes twice cronsim starts from its first pass, and can begin with ticks that are past.
         for tick in CronSim(self._fields, moment.astimezone(self.zone)):
@@ -170,6 +177,18 @@ class Interval(Timing):
         self.every = interval
         seconds = interval.total_seconds()
         self.expression = f"{_EVERY}{int(seconds) if seconds == int(seconds) else seconds} s"
+
+    def describe(self) -> str:
+        parts, left = [], self.every.total_seconds()
+        for unit, seconds in (("day", 86400), ("hour", 3600), ("minute", 60)):
+            count, left = divmod(left, seconds)
+            if count:
+                parts.append(f"{count:.0f} {unit}s" if count > 1 else unit)
+        if left:
+            parts.append("second" if left == 1 else f"{left:g} seconds")
+        if len(parts) > 1:  # "every 1 hour and 30 minutes", but "every hour"
+            parts = [part if part[0].isdigit() else f"1 {part}" for part in parts]
+        return f"Every {' and '.join(parts)}"
 
     def after(self, moment: dt.datetime) -> dt.datetime:
         return EPOCH + ((moment - EPOCH) // self.every + 1) * self.every

@@ -122,8 +122,10 @@ def _statement(name: str, plan: list[str]) -> str:
     parts = [f"## {name}\n\n{comment}\n"]
     if plan:
         parts.append("Plan on SQLite:\n\n```text\n" + "\n".join(plan) + "\n```\n")
-    for vendor in texts:
-        parts.append(f"{DATABASES[vendor]}:\n\n```{{code-block}} sql\n:force:\n\n{texts[vendor]}\n```\n")
+    parts += [
+        f"{DATABASES[vendor]}:\n\n```{{code-block}} sql\n:force:\n\n{text}\n```\n"
+        for vendor, text in texts.items()
+    ]
     return "\n".join(parts)
 
 

@@ -5,7 +5,7 @@ import os
 import django
 
 from testproject.settings import *  # noqa: F403
-from testproject.settings import INSTALLED_APPS, env
+from testproject.settings import INSTALLED_APPS, MIDDLEWARE, env
 
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.workload", "tests.shop"]
 if django.VERSION < (6, 0):
@@ -25,6 +25,7 @@ TASKS = {
         "QUEUES": [],
     },
 }
+MIDDLEWARE = ["tests.browser.csp.ContentSecurityPolicy", *MIDDLEWARE]
 
 DJANGO_JOBS = env.json("DJANGO_JOBS", default={})
 

@@ -397,7 +397,16 @@ class TestListing:
         with django_assert_num_queries(2):
             operations.list_jobs(Filter(state="failed"), limit=20, after=page.next)
 
-    @pytest.mark.parametrize("after", ["", "x", "1_2", "0_0_x_", "0_0_5_yesterday", 5, "0_0_5_2031-01-01_1"])
+    @pytest.mark.parametrize(
+        "after",
+        [
+            "", "x", "1_2", "0_0_x_", "0_0_5_yesterday", 5, "0_0_5_2031-01-01_1", "0_0_5_", "0_0_5_2031-W01-1_",
+            "0_0_-1__", f"0_0_{2**63}__", f"0_{2**63}_5__", "0_5000_5__", "0_0_5__a\0", "²_0_5__",
+            "0_0_5__" + "q" * 101, "0_0_5__\udfff", "0_0_5_2031-13-01T00:00:00_", "9" * 5000,
+            "0_" + "9" * 5000 + "_5__",
+        ],
+    )  # fmt: skip
+    @pytest.mark.usefixtures("nothing")
     def test_what_is_no_place(self, after):
         with pytest.raises(InvalidFilter, match="after is "):
             operations.list_jobs(after=after)

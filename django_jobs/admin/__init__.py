@@ -1,6 +1,8 @@
-"""The admin's pages: what waits, runs and failed, read only."""
+"""The operations room: the admin's pages of jobs, queues, workers and schedules."""
 
 from django_jobs.admin.jobs import JobAdmin
-from django_jobs.admin.workers import QueueAdmin, ScheduleAdmin, WorkerAdmin
+from django_jobs.admin.queues import QueueAdmin
+from django_jobs.admin.schedules import ScheduleAdmin
+from django_jobs.admin.workers import WorkerAdmin
 
 __all__ = ["JobAdmin", "QueueAdmin", "ScheduleAdmin", "WorkerAdmin"]

@@ -6,12 +6,12 @@ from django.contrib import admin
 from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy as _
 
-from django_jobs.admin.readonly import ReadOnlyAdmin
+from django_jobs.admin.overview import OverviewPage
 from django_jobs.models import Job
 
 
 @admin.register(Job)
-class JobAdmin(ReadOnlyAdmin):
+class JobAdmin(OverviewPage):
     """The newest first; by state, by name."""
 
     list_display = (

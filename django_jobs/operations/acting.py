@@ -1,4 +1,8 @@
-"""Doing something to many jobs: found in bounded batches, done by id, and told one by one."""
+"""Doing something to many jobs: found in bounded batches, done by id, and told one by one.
+
+Each function takes ``steps`` and ``after`` as well, for who must answer soon, as a page must: after so many searches
+(of a thousand jobs at most, found among 5000) it stops, and :attr:`Result.next` is what to pass as ``after`` to go on.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +16,14 @@ from django_jobs import limits
 from django_jobs.databases import jobs_database
 from django_jobs.exceptions import InvalidJob
 from django_jobs.operations.filters import Filter, InvalidFilter, as_filter
-from django_jobs.operations.finding import matching_ids
+from django_jobs.operations.finding import check_place, matching_ids, parse_place, place_text
 from django_jobs.operations.results import Result
 from django_jobs.options import check_queue_name, check_run_after
 from django_jobs.serialization import shown
 from django_jobs.states import FINISHED, WAITING, State
 from django_jobs.store import Store, django_store
 from django_jobs.store.rows import JobRow
-from django_jobs.store.selecting import MOST
+from django_jobs.store.selecting import MOST, Criteria
 from django_jobs.store.statistics import record_ended
 
 Jobs = Filter | int | Iterable[int]
@@ -28,7 +32,9 @@ GONE = "there is no such job"
 NO_MATCH = "it does not match, or is not there"
 
 
-def cancel(jobs: Jobs, *, using: str | None = None) -> Result:
+def cancel(
+    jobs: Jobs, *, steps: int | None = None, after: str | None = None, using: str | None = None
+) -> Result:
     """Cancel jobs: waiting ones at once, running ones by request, whose handler is told.
 
     :param jobs: a filter, an id or ids. A filter without states: all that have not ended.
@@ -49,10 +55,12 @@ def cancel(jobs: Jobs, *, using: str | None = None) -> Result:
                 result.skip(job.id, f"it has ended: {job.state}")
         return [job for job, _ in answers]
 
-    return _each_batch(wanted, using, do)
+    return _each_batch(wanted, using, do, steps, after)
 
 
-def retry(jobs: Jobs, *, using: str | None = None) -> Result:
+def retry(
+    jobs: Jobs, *, steps: int | None = None, after: str | None = None, using: str | None = None
+) -> Result:
     """Run finished jobs again, from their first attempt; their errors stay.
 
     :param jobs: a filter, an id or ids. A filter without states: dead letters only.
@@ -72,10 +80,12 @@ def retry(jobs: Jobs, *, using: str | None = None) -> Result:
                 result.skip(job.id, f"it has not ended: {job.state}")
         return [answer.job for answer in answers]
 
-    return _each_batch(wanted, using, do)
+    return _each_batch(wanted, using, do, steps, after)
 
 
-def release(jobs: Jobs, *, using: str | None = None) -> Result:
+def release(
+    jobs: Jobs, *, steps: int | None = None, after: str | None = None, using: str | None = None
+) -> Result:
     """Let pending jobs run.
 
     :param jobs: a filter, an id or ids. A filter without states: all that are pending.
@@ -93,7 +103,7 @@ def release(jobs: Jobs, *, using: str | None = None) -> Result:
                 result.skip(job.id, f"it is not pending: {job.state}")
         return [answer.job for answer in answers]
 
-    return _each_batch(wanted, using, do)
+    return _each_batch(wanted, using, do, steps, after)
 
 
 def update(
@@ -103,6 +113,8 @@ def update(
     priority: int | None = None,
     run_after: dt.datetime | dt.timedelta | None = None,
     max_attempts: int | None = None,
+    steps: int | None = None,
+    after: str | None = None,
     using: str | None = None,
 ) -> Result:
     """Change what waiting jobs wait for and where; what is not given stays.
@@ -117,8 +129,8 @@ def update(
     what = "operations.update()"
     if queue_name is not None:
         check_queue_name(queue_name, what)
-    _check_whole(priority, "priority", limits.PRIORITY_LOWEST, limits.PRIORITY_HIGHEST)
-    _check_whole(max_attempts, "max_attempts", 1, limits.MAX_ATTEMPTS_HIGHEST)
+    check_whole(priority, "priority", limits.PRIORITY_LOWEST, limits.PRIORITY_HIGHEST, what)
+    check_whole(max_attempts, "max_attempts", 1, limits.MAX_ATTEMPTS_HIGHEST, what)
     if run_after is not None:
         check_run_after(run_after, what)
     if queue_name is None and priority is None and run_after is None and max_attempts is None:
@@ -130,7 +142,7 @@ def update(
     if isinstance(run_after, dt.timedelta):
         changes["delay"] = run_after.total_seconds()
     elif run_after is not None:
-        changes["run_after"] = _aware(run_after)
+        changes["run_after"] = aware(run_after)
 
     def do(store: Store, ids: list[int], result: Result) -> list[JobRow]:
         answers = store.update(ids, **changes)
@@ -143,10 +155,12 @@ def update(
                 result.skip(job.id, f"it does not wait: {job.state}")
         return [answer.job for answer in answers]
 
-    return _each_batch(wanted, using, do)
+    return _each_batch(wanted, using, do, steps, after)
 
 
-def run_now(jobs: Jobs, *, using: str | None = None) -> Result:
+def run_now(
+    jobs: Jobs, *, steps: int | None = None, after: str | None = None, using: str | None = None
+) -> Result:
     """Let scheduled jobs, retries among them, run at once.
 
     :param jobs: a filter, an id or ids. A filter without states: all that are scheduled.
@@ -154,10 +168,12 @@ def run_now(jobs: Jobs, *, using: str | None = None) -> Result:
     wanted = as_filter(jobs)
     if wanted.ids is None:
         wanted = wanted.within(State.SCHEDULED)
-    return update(wanted, run_after=dt.timedelta(), using=using)
+    return update(wanted, run_after=dt.timedelta(), steps=steps, after=after, using=using)
 
 
-def delete(jobs: Jobs, *, using: str | None = None) -> Result:
+def delete(
+    jobs: Jobs, *, steps: int | None = None, after: str | None = None, using: str | None = None
+) -> Result:
     """Delete jobs, whatever their state, but for running ones. There is no way back.
 
     :param jobs: a filter, an id or ids.
@@ -172,13 +188,15 @@ def delete(jobs: Jobs, *, using: str | None = None) -> Result:
             result.did(job.id)
         return [*deleted, *_left(store, ids, deleted, result)]
 
-    return _each_batch(wanted, using, do)
+    return _each_batch(wanted, using, do, steps, after)
 
 
 def purge(
     jobs: Jobs | str | None = None,
     older_than: dt.timedelta | float = dt.timedelta(),
     *,
+    steps: int | None = None,
+    after: str | None = None,
     using: str | None = None,
 ) -> Result:
     """Delete finished jobs that ended ``older_than`` ago or earlier. One that still holds its unique key is kept.
@@ -195,9 +213,10 @@ def purge(
         for chunk in _chunks(wanted.id_list):
             _purge_ids(store, wanted, chunk, age, result)
         return result
-    for state in wanted.states:
-        for ids in _batches(store, wanted.within(state), result, finished_for=age):
-            _purge(store, state, ids, result)
+    for criteria, ids in _batches(store, wanted, result, steps, after, finished_for=age):
+        assert criteria is not None
+        assert criteria.state is not None
+        _purge(store, criteria.state, ids, result)
     return result
 
 
@@ -241,11 +260,15 @@ def _left(store: Store, ids: Sequence[int], deleted: Sequence[JobRow], result: R
 
 
 def _each_batch(
-    wanted: Filter, using: str | None, do: Callable[[Store, list[int], Result], Sequence[JobRow]]
+    wanted: Filter,
+    using: str | None,
+    do: Callable[[Store, list[int], Result], Sequence[JobRow]],
+    steps: int | None = None,
+    after: str | None = None,
 ) -> Result:
     store = django_store(jobs_database(using))
     result = Result()
-    for ids in _batches(store, wanted, result):
+    for _, ids in _batches(store, wanted, result, steps, after):
         answers = do(store, ids, result)
         if len(answers) < len(ids):
             known = {job.id for job in answers}
@@ -256,19 +279,35 @@ def _each_batch(
 
 
 def _batches(
-    store: Store, wanted: Filter, result: Result, finished_for: float | None = None
-) -> Iterator[list[int]]:
-    """The ids that match, a thousand at most at a time, each batch found by one statement."""
+    store: Store,
+    wanted: Filter,
+    result: Result,
+    steps: int | None = None,
+    after: str | None = None,
+    finished_for: float | None = None,
+) -> Iterator[tuple[Criteria | None, list[int]]]:
+    """The ids that match, a thousand at most at a time, each batch found by one statement; with what found them.
+
+    After ``steps`` statements it stops, and :attr:`Result.next` is where to go on.
+    """
     if wanted.id_list is not None:
         for chunk in _chunks(wanted.id_list):
-            yield from _given(store, wanted, chunk, result)
+            for ids in _given(store, wanted, chunk, result):
+                yield None, ids
         return
-    for criteria in wanted.legs(store):
-        position = None
+    skip, position = (0, None) if after is None else parse_place(after)
+    legs = list(wanted.legs())[skip:]
+    for number, criteria in enumerate(legs, skip):
+        check_place(criteria, position, after)
         while True:
+            if steps is not None and steps <= 0:
+                result.next = place_text(number, position)
+                return
             found = store.select(criteria._replace(finished_for=finished_for), position)
+            if steps is not None:
+                steps -= 1
             if found.positions:
-                yield sorted(found.ids)
+                yield criteria, sorted(found.ids)
             position = found.end
             if position is None:
                 break
@@ -299,18 +338,20 @@ def _age(older_than: Any) -> float:
     return float(age)
 
 
-def _check_whole(value: Any, option: str, lowest: int, highest: int) -> None:
+def check_whole(value: Any, option: str, lowest: int, highest: int, what: str) -> None:
+    """Raise InvalidJob unless this is None or a whole number in that range."""
     if value is None:
         return
     if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
         raise InvalidJob(
-            f"{option} of operations.update() is {shown(value)}; it must be a whole number from {lowest} to {highest}."
+            f"{option} of {what} is {shown(value)}; it must be a whole number from {lowest} to {highest}."
         )
 
 
-def _aware(moment: dt.datetime) -> dt.datetime:
+def aware(moment: dt.datetime) -> dt.datetime:
+    """A moment with its zone: a naive one is in the site's."""
     from django.utils import timezone
 
     if timezone.is_naive(moment):
-        return timezone.make_aware(moment, timezone.get_default_timezone())
+        moment = timezone.make_aware(moment, timezone.get_default_timezone())
     return moment

@@ -14,7 +14,6 @@ from django_jobs import limits
 from django_jobs.exceptions import InvalidJob
 from django_jobs.serialization import find_problem, shown
 from django_jobs.states import State
-from django_jobs.store import Store
 from django_jobs.store.selecting import Criteria
 from django_jobs.tags import tag_of
 
@@ -24,6 +23,8 @@ _TEXTS = {
     "queue_name": limits.QUEUE_LENGTH,
     "name": limits.NAME_LENGTH,
     "error_class": limits.ERROR_CLASS_LENGTH,
+    "unique_key": limits.KEY_LENGTH,
+    "word": limits.KEY_LENGTH,
 }
 
 
@@ -44,6 +45,10 @@ class Filter:
     :param created_before: a moment, exclusive; aware (naive ones are in the default time zone with ``USE_TZ=False``).
     :param created_after: a moment, inclusive.
     :param worker_id: the worker of its last claim.
+    :param finished_after: it ended then or later: a moment, inclusive.
+    :param priority: the priority.
+    :param unique_key: the unique key, whether it is still held or not.
+    :param word: a part of the name, or the whole unique key, or one of the tags.
     :raises InvalidFilter: for a value that no job can have.
     """
 
@@ -56,6 +61,10 @@ class Filter:
     created_before: dt.datetime | None = None
     created_after: dt.datetime | None = None
     worker_id: int | None = None
+    finished_after: dt.datetime | None = None
+    priority: int | None = None
+    unique_key: str | None = None
+    word: str | None = None
 
     def __post_init__(self) -> None:
         self._set("state", None if self.state is None else _states(self.state))
@@ -63,10 +72,12 @@ class Filter:
         for field, length in _TEXTS.items():
             self._set(field, checked_text(getattr(self, field), field, length))
         self._set("tag", None if self.tag is None else _tag(self.tag))
-        for field in ("created_before", "created_after"):
+        for field in ("created_before", "created_after", "finished_after"):
             self._set(field, checked_moment(getattr(self, field), field))
         if self.worker_id is not None:
             _whole(self.worker_id, "worker_id")
+        if self.priority is not None:
+            _priority(self.priority)
 
     def _set(self, field: str, value: Any) -> None:
         object.__setattr__(self, field, value)
@@ -117,22 +128,19 @@ class Filter:
             created_before=self.created_before,
             created_after=self.created_after,
             tag=cast("str | None", self.tag),
+            finished_after=self.finished_after,
+            priority=self.priority,
+            unique_key=self.unique_key,
+            word=self.word,
         )
 
-    def legs(self, store: Store) -> Iterator[Criteria]:
-        """The searches that this takes, one after the other, each by an index where there is one.
-
-        Available jobs are in order within their queue, so without a queue each that has jobs is a search of its own.
-        """
+    def legs(self) -> Iterator[Criteria]:
+        """The searches that this takes, one after the other, each by an index where there is one."""
         common = self.criteria
         if self.state is None:
             yield common
         for state in self.states:
-            if state == State.AVAILABLE and self.queue_name is None:
-                for queue_name in store.waiting_queues():
-                    yield common._replace(state=state, queue_name=queue_name)
-            else:
-                yield common._replace(state=state)
+            yield common._replace(state=state)
 
 
 def as_filter(jobs: Any) -> Filter:
@@ -177,6 +185,14 @@ def _whole(value: Any, field: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not -_LARGEST_ID <= value <= _LARGEST_ID:
         raise InvalidFilter(f"{field} has {shown(value)}; an id is a whole number of 64 bits.")
     return int.__int__(value)
+
+
+def _priority(value: Any) -> None:
+    lowest, highest = limits.PRIORITY_LOWEST, limits.PRIORITY_HIGHEST
+    if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
+        raise InvalidFilter(
+            f"priority is {shown(value)}; it must be a whole number from {lowest} to {highest}."
+        )
 
 
 def checked_text(value: Any, field: str, length: int) -> str | None:

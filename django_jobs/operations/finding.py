@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from django.db.models import Model
 
+from django_jobs import limits
 from django_jobs.databases import jobs_database
 from django_jobs.operations.filters import Filter, InvalidFilter, as_filter
-from django_jobs.serialization import parse_timestamp
+from django_jobs.serialization import find_problem, parse_timestamp, shown
 from django_jobs.states import State
 from django_jobs.store import Store, django_store
 from django_jobs.store.rows import JobRow
-from django_jobs.store.selecting import LOOK, MOST, Found, Position
+from django_jobs.store.selecting import LOOK, MOST, Criteria, Found, Position
 
 # The newest jobs among which those with a tag are looked for: tags have no index, which every insert would pay for.
 TAG_WINDOW = 100_000
 # One page looks at this many rows at most; what it has found by then is the page.
 PAGE_LOOKS = 100_000
+
+# What can stand in a Position: it comes back from a URL, and a database refuses other numbers and texts.
+_LARGEST = 2**63 - 1
+_HIGHEST_RANK = 1000  # but of running jobs, where it is the worker
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?([+-]\d\d(:\d\d)?)?", re.ASCII)
 
 
 class Page(NamedTuple):
@@ -42,6 +49,7 @@ def list_jobs(
     *,
     limit: int = 100,
     after: str | None = None,
+    looks: int | None = None,
     using: str | None = None,
 ) -> Page:
     """One page of the jobs that match, by keyset: as quick for the thousandth page as for the first.
@@ -51,37 +59,41 @@ def list_jobs(
 
     :param limit: how many jobs, 1000 at most.
     :param after: :attr:`Page.next` of the page before.
+    :param looks: how many jobs are looked at, about: when few of them match, the page is shorter, and has a ``next``.
+        100,000 by default.
     :raises InvalidFilter: when ``after`` is not that, or ``limit`` is out of range.
     """
     wanted = as_filter(jobs)
     if not 1 <= limit <= MOST:
         raise InvalidFilter(f"limit is {limit!r}; it must be a whole number from 1 to {MOST}.")
     store = django_store(jobs_database(using))
-    skip, position = (0, None) if after is None else _parse(after)
+    looks = PAGE_LOOKS if looks is None else looks
+    skip, position = (0, None) if after is None else parse_place(after)
     if wanted.ids is not None:
         return _page_of_ids(store, wanted, limit, position)
     ids: list[int] = []
     looked = 0
     next_: str | None = None
-    for number, criteria in enumerate(wanted.legs(store)):
+    for number, criteria in enumerate(wanted.legs()):
         if number < skip:
             continue
+        check_place(criteria, position, after)
         while True:
             # The first jobs are likely to match.
-            look = min(LOOK, PAGE_LOOKS - looked) if ids or looked else max(limit, 100)
+            look = min(LOOK, max(looks - looked, 1)) if ids or looked else max(limit, 100)
             found = store.select(criteria, position, look=look, most=limit - len(ids))
             ids += found.ids
             looked += look
             position = found.end
-            if position is not None and (len(ids) >= limit or looked >= PAGE_LOOKS):
-                next_ = _text(number, position)
+            if position is not None and (len(ids) >= limit or looked >= looks):
+                next_ = place_text(number, position)
                 break
             if position is None:
                 break
         if next_ is not None:
             break
-        if len(ids) >= limit or looked >= PAGE_LOOKS:
-            next_ = _text(number + 1, None)
+        if len(ids) >= limit or looked >= looks:
+            next_ = place_text(number + 1, None)
             break
     return Page(_in_order(store, ids), next_)
 
@@ -90,7 +102,7 @@ def _page_of_ids(store: Store, wanted: Filter, limit: int, position: Position | 
     given = [id_ for id_ in wanted.id_list or () if position is None or id_ > position.id]
     chunk = given[:limit]
     ids = [id_ for found in matching_ids(store, wanted, chunk) for id_ in found.ids]
-    more = _text(0, Position(0, None, chunk[-1])) if len(given) > limit else None
+    more = place_text(0, Position(0, None, chunk[-1])) if len(given) > limit else None
     return Page(_in_order(store, ids), more)
 
 
@@ -140,21 +152,41 @@ def tagged(
     return _in_order(store, ids)
 
 
-def _text(number: int, position: Position | None) -> str:
+def place_text(number: int, position: Position | None) -> str:
+    """A place in a search as text: which of its legs, and where in it."""
     if position is None:
         return f"{number}"
     moment = "" if position.moment is None else position.moment.replace(" ", "T")
-    return f"{number}_{position.rank}_{position.id}_{moment}"
+    return f"{number}_{position.rank}_{position.id}_{moment}_{position.queue_name}"
 
 
-def _parse(after: str) -> tuple[int, Position | None]:
+def parse_place(after: str) -> tuple[int, Position | None]:
+    """What :func:`place_text` wrote. Raises InvalidFilter for what it can't have written."""
     try:
-        number, *rest = after.split("_")
+        number, *rest = after.split("_", 4)
         if not rest:
-            return int(number), None
-        rank, id_, moment = rest
-        if moment:
-            assert parse_timestamp(moment) is not None
-        return int(number), Position(int(rank), moment.replace("T", " ") or None, int(id_))
-    except (ValueError, AttributeError, TypeError):
-        raise InvalidFilter(f"after is {after!r}; pass what the page before said as its next.") from None
+            return _leg(number), None
+        rank, id_, moment, queue_name = rest
+        assert not moment or _MOMENT.fullmatch(moment)
+        parse_timestamp(moment or None)
+        assert len(queue_name) <= limits.QUEUE_LENGTH
+        assert find_problem(queue_name, "queue_name") is None
+        position = Position(int(rank), moment.replace("T", " ") or None, int(id_), queue_name)
+        assert -_LARGEST <= position.rank <= _LARGEST
+        assert 0 <= position.id <= _LARGEST
+        return _leg(number), position
+    except (ValueError, AttributeError, TypeError, AssertionError):
+        raise InvalidFilter(f"after is {shown(after)}; pass what the page before said as its next.") from None
+
+
+def check_place(criteria: Criteria, position: Position | None, after: str | None) -> None:
+    """Raise InvalidFilter for a place that is another search's."""
+    if position is not None and criteria.state != State.RUNNING and abs(position.rank) > _HIGHEST_RANK:
+        raise InvalidFilter(f"after is {shown(after)}; pass what the page before said as its next.")
+
+
+def _leg(number: str) -> int:
+    assert number.isascii()
+    assert number.isdigit()
+    assert len(number) < 5
+    return int(number)

@@ -17,12 +17,14 @@ class Result:
     :param skipped: for each reason, how many were not done.
     :param done_ids: the ids of the first hundred that were done.
     :param skipped_ids: for each reason, the ids of the first hundred.
+    :param next: where to go on, if it was told to stop after a number of steps before all was done.
     """
 
     done: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     done_ids: list[int] = field(default_factory=list)
     skipped_ids: dict[str, list[int]] = field(default_factory=dict)
+    next: str | None = None
 
     def did(self, job_id: int) -> None:
         """Count one that was done."""

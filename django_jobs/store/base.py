@@ -31,6 +31,7 @@ from django_jobs.store.rows import (
     Cancelled,
     Ended,
     Heartbeat,
+    HeldJob,
     JobRow,
     LeadershipRow,
     NewJob,
@@ -348,6 +349,13 @@ class Store(ScheduleStatements, StatisticsStatements, BulkStatements):
         """The claims that a worker holds, in the order of their ids, from the first id above ``after``."""
         return self._jobs(self._run_with("running", {"worker_id": worker_id, "after": after, "limit": limit}))
 
+    def held_jobs(self, worker_ids: Iterable[int], each: int) -> list[HeldJob]:
+        """What workers have claimed: the first ``each`` of each, by worker and id."""
+        rows = self._run_with("held_jobs", {"worker_ids": self._ids(worker_ids), "each": each})
+        return [
+            HeldJob(*row[:6], *map(parse_timestamp, row[6:])) for row in sorted(rows, key=lambda row: row[:2])
+        ]
+
     def waiting_queues(self) -> list[str]:
         """The queues that have available jobs."""
         return [row[0] for row in self._run_with("waiting_queues", {})]
@@ -389,6 +397,7 @@ class Store(ScheduleStatements, StatisticsStatements, BulkStatements):
         failed: int = 0,
         skew: float = 0.0,
         memory: int | None = None,
+        leads: bool = False,
         now: dt.datetime | None = None,
     ) -> Heartbeat | None:
         """Renew a worker's lease. None: it was given up, and must not go on under this id.
@@ -396,6 +405,7 @@ class Store(ScheduleStatements, StatisticsStatements, BulkStatements):
         :param running: how many jobs it runs; ``completed`` and ``failed`` attempts it has had since its start.
         :param skew: seconds that its host's clock is ahead of the database's.
         :param memory: bytes that its process holds.
+        :param leads: whether it does the maintenance at present.
         """
         rows = self._run(
             "heartbeat",
@@ -407,6 +417,7 @@ class Store(ScheduleStatements, StatisticsStatements, BulkStatements):
             failed=failed,
             skew=skew,
             memory=memory,
+            leads=leads,
         )
         if not rows:
             return None
@@ -432,6 +443,17 @@ class Store(ScheduleStatements, StatisticsStatements, BulkStatements):
     def stop_worker(self, worker_id: int, now: dt.datetime | None = None) -> WorkerRow | None:
         """Note that a worker has stopped."""
         rows = self._run("stop_worker", now, worker_id=worker_id)
+        return WorkerRow(*rows[0]) if rows else None
+
+    def ask_worker(
+        self,
+        worker_id: int,
+        quiet: bool | None = None,
+        stop: bool = False,
+        now: dt.datetime | None = None,
+    ) -> WorkerRow | None:
+        """Ask a worker to claim nothing (``quiet`` True), to claim again (False), to stop. None: it is gone."""
+        rows = self._run("ask_worker", now, worker_id=worker_id, quiet=quiet, stop=stop)
         return WorkerRow(*rows[0]) if rows else None
 
     def purge_workers(self, older_than: float, now: dt.datetime | None = None) -> list[WorkerRow]:

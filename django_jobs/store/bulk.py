@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
-from django_jobs.store.rows import ID, JOB_COLUMNS, JobRow, Updated
+from django_jobs.store.rows import ARGS, ID, JOB_COLUMNS, KWARGS, JobRow, Updated
 from django_jobs.store.selecting import LOOK, MOST, Criteria, Found, Position, found, route, tag_text
 
 _WIDTH = len(JOB_COLUMNS)
@@ -50,6 +50,38 @@ class BulkStatements(ABC):
         :returns: all that exist, as they now are. One that is not waiting is not changed, nor one that would have no
             attempt left.
         """
+
+    def edit(
+        self,
+        job: JobRow,
+        args: str | None = None,
+        kwargs: str | None = None,
+        queue_name: str | None = None,
+        priority: int | None = None,
+        run_after: dt.datetime | None = None,
+        max_attempts: int | None = None,
+        now: dt.datetime | None = None,
+    ) -> JobRow | None:
+        """Change one waiting job; None leaves it.
+
+        :param job: as it was when the change was thought of.
+        :param args: the arguments, encoded, as ``kwargs``.
+        :returns: the job as it now is; None if it no longer waits, or has other arguments by now.
+        """
+        rows = self._run(
+            "edit",
+            now,
+            id=job.id,
+            seen_args=job.values[ARGS],
+            seen_kwargs=job.values[KWARGS],
+            args=args,
+            kwargs=kwargs,
+            queue_name=queue_name,
+            priority=priority,
+            run_after=self._given(run_after),
+            max_attempts=max_attempts,
+        )
+        return JobRow(rows[0][:_WIDTH]) if rows else None
 
     def _updated(self, rows: list[tuple[Any, ...]]) -> list[Updated]:
         return [
@@ -107,6 +139,7 @@ class BulkStatements(ABC):
             after_rank=position.rank,
             after_moment=self._limits.get(position.moment, position.moment),
             after_id=position.id,
+            after_queue=position.queue_name,
             look=look,
             most=most,
         )
@@ -131,7 +164,15 @@ class BulkStatements(ABC):
             "created_after": self._given(criteria.created_after),
             "finished_for": None if age is None else self._before(now, age),
             "tag": tag_text(criteria.tag),
+            "finished_after": self._given(criteria.finished_after),
+            "priority": criteria.priority,
+            "unique_key": criteria.unique_key,
+            "word": criteria.word,
         }
+
+    def with_argument(self, ids: Sequence[int], text: str) -> list[int]:
+        """Those of the jobs in whose arguments, as JSON, ``text`` stands somewhere; in no order."""
+        return [row[0] for row in self._run_with("with_argument", {"ids": self._ids(ids), "text": text})]
 
     def select_expired(
         self,

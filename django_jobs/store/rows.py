@@ -359,6 +359,24 @@ class Heartbeat(NamedTuple):
     cancelled: frozenset[int]
 
 
+class HeldJob(NamedTuple):
+    """What is told of a job that a worker has claimed, beside the worker."""
+
+    worker_id: int
+    id: int
+    name: str
+    queue_name: str
+    attempt: int
+    max_attempts: int
+    attempted_at: dt.datetime | None
+    cancel_requested_at: dt.datetime | None
+
+    @property
+    def state(self) -> str:
+        """It runs."""
+        return "running"
+
+
 class QueueRow(NamedTuple):
     """A queue's row."""
 

@@ -20,18 +20,22 @@ class Position(NamedTuple):
 
     :param rank: the priority of an available job, the worker of a running one, else 0.
     :param moment: ``run_after`` of a waiting job, ``finalized_at`` of a finished one, as the database writes it.
+    :param queue_name: its queue, where the search goes queue by queue.
     """
 
     rank: int
     moment: str | None
     id: int
+    queue_name: str = ""
 
 
 class Criteria(NamedTuple):
-    """What the jobs must be like; None: anything. An available one needs a queue (each has an order of its own).
+    """What the jobs must be like; None: anything.
 
     :param finished_for: seconds since it ended, at least.
     :param tag: one of its tags.
+    :param finished_after: it ended then or later.
+    :param word: a part of its name, or its unique key, or one of its tags.
     """
 
     state: str | None = None
@@ -43,6 +47,10 @@ class Criteria(NamedTuple):
     created_after: dt.datetime | None = None
     finished_for: float | None = None
     tag: str | None = None
+    finished_after: dt.datetime | None = None
+    priority: int | None = None
+    unique_key: str | None = None
+    word: str | None = None
 
 
 class Found(NamedTuple):
@@ -69,7 +77,9 @@ def route(criteria: Criteria) -> tuple[str, Position]:
             return "select_running", Position(-1, None, 0)
         case State.SCHEDULED:
             return "select_scheduled", Position(0, "first", 0)
-        case State.AVAILABLE if criteria.queue_name is not None:
+        case State.AVAILABLE if criteria.queue_name is None:
+            return "select_queues", Position(1000, "first", 0)
+        case State.AVAILABLE:
             return "select_available", Position(1000, "first", 0)
     return "select_newest", Position(0, None, _LAST_ID)
 
@@ -78,18 +88,18 @@ def found(rows: list[tuple[Any, ...]], tag: str | None, look: int, most: int) ->
     """What a ``select_*`` statement returned."""
     if not rows:
         return Found([], None)
-    number, *last = rows[0][:4]
-    matching = [(Position(rank, _text(moment), id_), tags) for rank, moment, id_, tags in _of(rows)]
+    number, *last = rows[0][:5]
+    matching = [(_position(*row[5:9]), row[9]) for row in rows if row[7] is not None]
     positions = [position for position, tags in matching if tag is None or _has_tag(tags, tag)]
     if len(matching) >= most:
         return Found(positions, matching[-1][0])
     if number < look:
         return Found(positions, None)
-    return Found(positions, Position(last[0], _text(last[1]), last[2]))
+    return Found(positions, _position(*last))
 
 
-def _of(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    return [row[4:8] for row in rows if row[6] is not None]
+def _position(rank: int, moment: Any, id_: int, queue_name: str) -> Position:
+    return Position(rank, _text(moment), id_, queue_name)
 
 
 def _text(moment: Any) -> str | None:

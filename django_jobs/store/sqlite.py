@@ -79,11 +79,13 @@ _READS = frozenset(
         "select_finished",
         "select_given",
         "select_newest",
+        "select_queues",
         "select_running",
         "select_scheduled",
         "unfolded_hours",
         "waiting",
         "waiting_queues",
+        "with_argument",
     }
 )
 

@@ -27,6 +27,8 @@ _LOOKED = (
     "worker_id",
     "created_at",
     "finalized_at",
+    "priority",
+    "unique_key",
     "tags",
 )
 

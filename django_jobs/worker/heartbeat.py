@@ -27,6 +27,11 @@ class Reported(Protocol):
 
     @property
     def worker_id(self) -> int: ...
+    @property
+    def leads(self) -> bool:
+        """Whether it does the maintenance at present."""
+        ...
+
     def counts(self) -> tuple[int, int, int]:
         """Jobs running, completed and failed."""
         ...
@@ -96,7 +101,14 @@ class Reporter(Part):
         running, completed, failed = self.worker.counts()
         sent, sent_at = time.monotonic(), dt.datetime.now(dt.UTC)
         heartbeat = self._store.heartbeat(
-            self.worker.worker_id, self.lease, running, completed, failed, self.skew, resident_memory()
+            self.worker.worker_id,
+            self.lease,
+            running,
+            completed,
+            failed,
+            self.skew,
+            resident_memory(),
+            self.worker.leads,
         )
         if heartbeat is None:
             self._healthy_since = None

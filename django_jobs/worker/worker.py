@@ -166,6 +166,11 @@ class Worker:
             else None
         )
 
+    @property
+    def leads(self) -> bool:
+        """Whether it does the maintenance at present."""
+        return self.keeper.leads
+
     def counts(self) -> tuple[int, int, int]:
         """Jobs running, completed, and failed attempts, for the heartbeat."""
         running = sum(len(parts.executors.running()) for parts in self.pools)

@@ -102,6 +102,7 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
         "rescue, some jobs": lambda store: store.rescue(worker_id=dying, ids=[dying_held[0].id], now=now),
         "rescue, one worker": lambda store: store.rescue(worker_id=rescued, now=now),
         "update": lambda store: store.update([job.id for job in due], priority=5, delay=60.0, now=now),
+        "edit": lambda store: store.edit(due[0], args="[1]", run_after=make.clock.after(60), now=now),
         "delete": lambda store: store.delete([job.id for job in gone], now=now),
         "delete, ended": lambda store: store.delete(
             [job.id for job in ended], "cancelled", now, whole_rows=False
@@ -111,13 +112,16 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
         "select_running": lambda store: select(store, state="running"),
         "select_scheduled": lambda store: select(store, state="scheduled"),
         "select_available": lambda store: select(store, state="available", queue_name="waiting"),
+        "select_queues": lambda store: select(store, state="available"),
         "select_given": lambda store: store.select(Criteria(), ids=[job.id for job in due], now=now).ids,
         "select_expired": lambda store: (
             store.select_expired("failed", 0.0, other_than=["mail"], look=5, now=now).ids
         ),
         "purge": lambda store: store.purge("cancelled", 0.0, limit=2, now=now),
+        "with_argument": lambda store: store.with_argument([job.id for job in dead], "") or True,
         "get": lambda store: store.get([job.id for job in due]),
         "running": lambda store: store.running(worker),
+        "held_jobs": lambda store: store.held_jobs([worker, idle], 3),
         "record_stats": lambda store: store.record_stats([stat], now=now) is None,
         "history": lambda store: store.history(hour, make.clock.after(60), 60),
         "queue_history": lambda store: store.queue_history(3600.0, now=make.clock.after(60)),
@@ -137,6 +141,7 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
         "lose_workers": lambda store: late in [each.id for each in store.lose_workers(now=now)],
         "lose_worker": lambda store: store.lose_worker(dying, now=now),
         "stop_worker": lambda store: store.stop_worker(idle, now=now),
+        "ask_worker": lambda store: store.ask_worker(worker, quiet=True, stop=True, now=now),
         "purge_workers": lambda store: store.purge_workers(0.0, now=now),
         "upsert_queue": lambda store: store.upsert_queue("mail", pause=True, metadata="{}", now=now),
         "due_schedules": lambda store: store.due_schedules(now=now).schedules,

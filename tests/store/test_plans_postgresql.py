@@ -54,8 +54,10 @@ INDEXES = {
     "rescue, one worker": {KEY, RUNNING},
     "rescue, some jobs": {KEY, RUNNING},
     "running": {RUNNING},
+    "held_jobs": {RUNNING},
     "purge": {KEY, FINISHED},
     "update": {KEY},
+    "edit": {KEY},
     "delete": {KEY},
     "delete, ended": {KEY},
     "select_newest": {KEY},
@@ -63,6 +65,7 @@ INDEXES = {
     "select_running": {RUNNING},
     "select_scheduled": {DUE},
     "select_available": {CLAIM},
+    "select_queues": {CLAIM},
     "select_given": {KEY},
     "select_expired": {FINISHED},
     "count_states": {PENDING, DUE, CLAIM, RUNNING, FINISHED},
@@ -70,6 +73,7 @@ INDEXES = {
     "count_available": {CLAIM},
     "count_dead": {FINISHED},
     "waiting": {KEY, CLAIM},
+    "with_argument": {KEY},
     "get": {KEY},
     "waiting_queues": {CLAIM},
     "heartbeat": {RUNNING},
@@ -91,9 +95,11 @@ BY_ID = [
     "cancel",
     "retry",
     "update",
+    "edit",
     "delete",
     "delete, ended",
     "select_given",
+    "with_argument",
     "get",
 ]
 IN_ORDER = ["claim", "promote", "next_due", "purge", "running"]
@@ -103,6 +109,7 @@ SEARCHES = [
     "select_running",
     "select_scheduled",
     "select_available",
+    "select_queues",
     "select_expired",
 ]
 BOUNDED = ["claim", "promote", "purge"]

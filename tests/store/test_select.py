@@ -95,8 +95,71 @@ def test_by_each_criterion(store, make, clock):
     assert old.id not in found(created_after=clock.now)
     assert found(finished_for=60.0) == [old.id]
     assert found(finished_for=60.000001) == []
+    assert old.id not in found(finished_after=clock.after(-59.9))
+    assert old.id in found(finished_after=clock.after(-60))
+    update([old.id], priority=-7, unique_key="tests:7")
+    assert found(priority=-7) == found(unique_key="tests:7") == [old.id]
     assert len(found(queue_name="default", name="tests.job")) == 2
     assert len(found(queue_name="other")) == 1
+
+
+@pytest.mark.parametrize("look", [1, 2, 3, 5, 1000])
+def test_available_jobs_of_all_queues_queue_by_queue(store, make, look):
+    second = make.insert(2, queue_name="b") + make.insert(1, queue_name="b", priority=5)
+    first = make.insert(2, queue_name="a_b", priority=-3) + make.insert(2, queue_name="a_b", priority=-2)
+    third = make.insert(1, queue_name="ö")
+    make.finished("failed", queue_name="c")
+
+    found, _ = walk(store, Criteria("available"), look)
+
+    assert found == ids([*first[2:], *first[:2], second[2], *second[:2], *third])
+
+
+@pytest.mark.parametrize(
+    ("word", "columns", "matches"),
+    [
+        ("tests.jo", {}, True),
+        ("jobs", {}, False),
+        ("TESTS", {}, False),
+        ("%", {}, False),
+        ("key:1", {"unique_key": "key:1"}, True),
+        ("key", {"unique_key": "key:1"}, False),
+        ("order:1", {"tags": ["other", "order:1"]}, True),
+        ("order", {"tags": ["order:1"]}, False),
+        (",", {"tags": ["a", "b"]}, False),
+        ('say "a"', {"tags": ['say "a"']}, True),
+        ("order:1", {"tags": {"order:1": 1}}, False),
+        ("order:1", {"tags": "order:1"}, False),
+    ],
+)
+def test_a_word_is_part_of_the_name_or_the_key_or_a_tag(store, make, word, columns, matches):
+    job = make.one()
+    update([job.id], priority=1, **columns)
+
+    assert bool(store.select(Criteria(word=word)).ids) is matches
+
+
+@pytest.mark.sqlite
+def test_tags_that_are_no_json_harm_no_search(store, make):
+    bad, good = make.insert(2)
+    write(bad, "tags", "[1,")
+    write(good, "tags", '["x"]')
+
+    assert store.select(Criteria(word="x")).ids == [good.id]
+
+
+def test_a_text_in_the_arguments(store, make):
+    positional, named, neither = (
+        make.one(args='["the needle"]'),
+        make.one(kwargs='{"a":{"b":"needles"}}'),
+        make.one(),
+    )
+
+    assert sorted(store.with_argument(ids([positional, named, neither]), "needle")) == ids(
+        [positional, named]
+    )
+    assert store.with_argument(ids([positional]), "Needle") == []
+    assert store.with_argument([], "needle") == []
 
 
 @pytest.mark.parametrize(

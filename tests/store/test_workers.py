@@ -46,14 +46,15 @@ def test_an_id_is_never_used_again(store, make, clock):
 def test_a_heartbeat_renews_the_lease(store, make, clock):
     worker = make.worker(lease=30)
 
-    beat = store.heartbeat(worker, 45.0, running=2, completed=10, failed=1, now=clock.advance(20))
+    load = {"running": 2, "completed": 10, "failed": 1, "memory": 5_000_000_000, "leads": True}
+    beat = store.heartbeat(worker, 45.0, **load, now=clock.advance(20))
 
     assert (beat.now, beat.worker.id) == (clock.now, worker)
     assert (parse_timestamp(beat.worker.heartbeat_at), parse_timestamp(beat.worker.expires_at)) == (
         clock.now,
         clock.after(45),
     )
-    assert (row(worker).running, row(worker).completed, row(worker).failed) == (2, 10, 1)
+    assert {name: getattr(row(worker), name) for name in load} == load
 
 
 def test_a_heartbeat_tells_the_databases_own_time(store, make):
@@ -94,6 +95,33 @@ def test_a_heartbeat_brings_an_operators_requests(store, make, clock):
 
     assert parse_timestamp(beat.worker.stop_requested_at) == clock.now
     assert parse_timestamp(beat.worker.quiet_requested_at) == clock.now
+
+
+def test_an_operator_asks_a_worker_to_be_quiet_and_to_stop(store, make, clock):
+    worker, other = make.worker(), make.worker()
+    began = clock.now
+
+    asked = store.ask_worker(worker, quiet=True, now=began)
+    assert (parse_timestamp(asked.quiet_requested_at), asked.stop_requested_at) == (began, None)
+
+    again = store.ask_worker(worker, quiet=True, stop=True, now=clock.advance(1))
+    assert parse_timestamp(again.quiet_requested_at) == began, "the first request counts"
+    assert parse_timestamp(again.stop_requested_at) == clock.now
+
+    last = store.ask_worker(worker, quiet=False, now=clock.advance(1))
+    assert last.quiet_requested_at is None
+    assert last.stop_requested_at == again.stop_requested_at, "a stop is not taken back"
+    assert row(other).quiet_requested_at is None
+
+
+def test_a_worker_that_is_gone_is_asked_nothing(store, make, clock):
+    stopped, lost = make.worker(), make.worker(lease=1.0)
+    store.stop_worker(stopped, now=clock.now)
+    store.lose_worker(lost, now=clock.now)
+
+    for worker in (stopped, lost, 987_654_321):
+        assert store.ask_worker(worker, quiet=True, stop=True, now=clock.now) is None
+    assert row(stopped).stop_requested_at is None
 
 
 @pytest.mark.parametrize(("seconds", "lost"), [(29, False), (30, False), (30.000001, True), (3600, True)])

@@ -35,6 +35,8 @@ class Clock:
 class Told:
     """The worker, as the reporter knows it: what it was told, in order."""
 
+    leads = True
+
     def __init__(self):
         self.worker_id = 7
         self.words = []
@@ -73,8 +75,8 @@ class Database:
         self.takes = 0.0
         self.offset = 0.0
 
-    def heartbeat(self, worker_id, lease, running, completed, failed, skew, memory):
-        self.calls.append((worker_id, lease, running, completed, failed))
+    def heartbeat(self, worker_id, lease, running, completed, failed, skew, memory, leads):
+        self.calls.append((worker_id, lease, running, completed, failed, leads))
         answer = self.answers.pop(0) if self.answers else "ok"
         now = (self.clock.wall if self.clock else dt.datetime.now(dt.UTC)) + dt.timedelta(seconds=self.offset)
         if self.clock:
@@ -126,7 +128,7 @@ AWAY = OperationalError("away")
 def test_it_says_who_lives_and_how_much_was_done(scene):
     scene.beat()
 
-    assert scene.database.calls == [(7, LEASE, 1, 2, 3)]
+    assert scene.database.calls == [(7, LEASE, 1, 2, 3, True)]
     assert scene.told.words == ["heard"]
 
 

@@ -7,7 +7,8 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django_jobs import operations
-from django_jobs.management.jobs.arguments import add_filter, age, chosen, in_words
+from django_jobs.lengths import length_text
+from django_jobs.management.jobs.arguments import add_filter, age, chosen
 from django_jobs.management.jobs.base import Subcommand
 from django_jobs.management.jobs.output import Output, confirm
 from django_jobs.operations import Filter, Result
@@ -109,7 +110,7 @@ class Purge(Action):
     def question(self, wanted: Filter, options: dict[str, Any]) -> str:
         """With the age."""
         older = options["older_than"].total_seconds()
-        than = f", that ended {in_words(older)} ago or earlier" if older else ""
+        than = f", that ended {length_text(older)} ago or earlier" if older else ""
         which = "all finished jobs" if wanted.is_empty else f"finished jobs with {wanted.describe()}"
         return f"Delete {which}{than}, for good?"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import re
 from argparse import ArgumentParser, ArgumentTypeError
 from typing import Any
 
@@ -12,31 +11,19 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from django_jobs import limits
+from django_jobs.lengths import parse_length
 from django_jobs.operations import Filter
 from django_jobs.operations.filters import STATES
-
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
-_AGE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([smhdw]?)", re.ASCII)
 
 
 def age(text: str) -> dt.timedelta:
     """``90``, ``90s``, ``15m``, ``12h``, ``7d``, ``2w``."""
-    match = _AGE.fullmatch(text.strip())
-    seconds = float(match[1]) * _UNITS[match[2] or "s"] if match else -1.0
-    if not 0 <= seconds <= limits.LONGEST_DELAY:
+    length = parse_length(text)
+    if length is None:
         raise ArgumentTypeError(
             f"{text!r} is no length of time; write 90s, 15m, 12h, 7d or 2w, up to a hundred years"
         )
-    return dt.timedelta(seconds=seconds)
-
-
-def in_words(seconds: float) -> str:
-    """A length of time as :func:`age` reads it."""
-    for unit in "wdhm":
-        if seconds and seconds % _UNITS[unit] == 0:
-            return f"{seconds / _UNITS[unit]:g}{unit}"
-    return f"{seconds:g}s"
+    return length
 
 
 def moment(text: str) -> dt.datetime:

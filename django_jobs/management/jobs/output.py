@@ -12,6 +12,7 @@ from django.core.management.base import CommandError, OutputWrapper
 from django.core.management.color import Style
 from django.utils import timezone
 
+from django_jobs.redaction import REDACTED, Shown
 from django_jobs.store.rows import JOB_COLUMNS, JobRow
 
 # Longer cells are cut.
@@ -91,8 +92,9 @@ def confirm(question: str, yes: bool) -> None:
 
 
 def job_record(job: JobRow) -> dict[str, Any]:
-    """A job's columns, decoded."""
-    return {column: getattr(job, column) for column in JOB_COLUMNS}
+    """A job's columns, decoded, without what is not to be shown."""
+    shown = Shown(job)
+    return {column: getattr(shown if column in REDACTED else job, column) for column in JOB_COLUMNS}
 
 
 def cell(value: Any) -> str:

@@ -13,6 +13,7 @@ from django_jobs.exceptions import InvalidSchedule
 from django_jobs.management.jobs.base import Subcommand
 from django_jobs.management.jobs.output import Output, clean
 from django_jobs.models import Schedule, Worker
+from django_jobs.operations.workers import state_of
 from django_jobs.scheduling import pause_schedule, resume_schedule, run_schedule_now
 from django_jobs.store.rows import JobRow, ScheduleRow
 
@@ -63,22 +64,6 @@ class Workers(Subcommand):
         ]
         if not out.table(columns, records):
             out.line("No worker is alive. Start one: manage.py runjobs")
-
-
-def state_of(worker: Worker, now: Any) -> str:
-    """A worker's state in a word.
-
-    :param now: the time of the database.
-    """
-    if worker.stopped_at is not None:
-        return "stopped"
-    if worker.lost_at is not None:
-        return "lost"
-    if worker.expires_at < now:
-        return "late"
-    if worker.stop_requested_at is not None:
-        return "stopping"
-    return "quiet" if worker.quiet_requested_at is not None else "alive"
 
 
 class Schedules(Subcommand):

@@ -3,7 +3,8 @@
 UPDATE django_jobs_worker AS worker
 SET heartbeat_at = COALESCE(:now::timestamptz, statement_timestamp()),
     expires_at = COALESCE(:now::timestamptz, statement_timestamp()) + make_interval(secs => :lease::float8),
-    running = :running, completed = :completed, failed = :failed, skew = :skew, memory = :memory
+    running = :running, completed = :completed, failed = :failed, skew = :skew, memory = :memory,
+    leads = :leads
 WHERE id = :worker_id AND lost_at IS NULL AND stopped_at IS NULL
 RETURNING {worker columns}, heartbeat_at,
     (SELECT json_agg(name) FROM django_jobs_queue WHERE paused_at IS NOT NULL)::text,

@@ -5,6 +5,7 @@ WITH looked AS MATERIALIZED (
     FROM django_jobs_job
     WHERE state = :state AND finalized_at IS NOT NULL
       AND (finalized_at, id) < (:after_moment::timestamptz, :after_id::bigint)
+      AND finalized_at >= COALESCE(:finished_after::timestamptz, '-infinity')
     ORDER BY state DESC, finalized_at DESC, id DESC
     LIMIT :look
 )

@@ -2,7 +2,8 @@
 -- a cancel request. No row: the worker was given up.
 UPDATE django_jobs_worker
 SET heartbeat_at = :now, expires_at = :lease, running = :running, completed = :completed, failed = :failed,
-    skew = :skew, memory = :memory
+    skew = :skew, memory = :memory,
+    leads = :leads
 WHERE id = :worker_id AND lost_at IS NULL AND stopped_at IS NULL
 RETURNING {worker columns}, heartbeat_at,
     (SELECT json_group_array(name) FROM django_jobs_queue WHERE paused_at IS NOT NULL),

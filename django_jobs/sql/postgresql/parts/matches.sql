@@ -14,11 +14,18 @@
       AND (:created_after::timestamptz IS NULL OR created_at >= :created_after::timestamptz)
       AND (:finished_for::float8 IS NULL OR finalized_at
            <= COALESCE(:now::timestamptz, statement_timestamp()) - make_interval(secs => :finished_for::float8))
+      AND (:finished_after::timestamptz IS NULL OR finalized_at >= :finished_after::timestamptz)
+      AND (:priority::smallint IS NULL OR priority = :priority::smallint)
+      AND (:unique_key::text IS NULL OR unique_key = :unique_key::text)
       AND (:tag::text IS NULL OR position(:tag::text IN tags::text) > 0)
+      AND (:word::text IS NULL OR position(:word::text IN name) > 0 OR unique_key = :word::text OR CASE
+           WHEN json_typeof(tags) = 'array'
+           THEN EXISTS (SELECT FROM json_array_elements_text(tags) AS each WHERE each = :word::text) END)
     ORDER BY number
     LIMIT :most
 )
-SELECT last.number, last.rank, last.moment, last.id, matching.rank, matching.moment, matching.id,
+SELECT last.number, last.rank, last.moment, last.id, last.queue_name,
+       matching.rank, matching.moment, matching.id, matching.queue_name,
        CASE WHEN :tag::text IS NOT NULL THEN matching.tags END
 FROM (SELECT * FROM numbered ORDER BY number DESC LIMIT 1) AS last LEFT JOIN matching ON true
 ORDER BY matching.number

@@ -13,11 +13,18 @@
       AND (:created_before IS NULL OR created_at < :created_before)
       AND (:created_after IS NULL OR created_at >= :created_after)
       AND (:finished_for IS NULL OR finalized_at <= :finished_for)
+      AND (:finished_after IS NULL OR finalized_at >= :finished_after)
+      AND (:priority IS NULL OR priority = :priority)
+      AND (:unique_key IS NULL OR unique_key = :unique_key)
       AND (:tag IS NULL OR instr(tags, :tag) > 0)
+      AND (:word IS NULL OR instr(name, :word) > 0 OR unique_key = :word OR CASE
+           WHEN json_valid(tags) AND json_type(tags) = 'array'
+           THEN EXISTS (SELECT 1 FROM json_each(tags) WHERE value = :word) END)
     ORDER BY number
     LIMIT :most
 )
-SELECT last.number, last.rank, last.moment, last.id, matching.rank, matching.moment, matching.id,
+SELECT last.number, last.rank, last.moment, last.id, last.queue_name,
+       matching.rank, matching.moment, matching.id, matching.queue_name,
        CASE WHEN :tag IS NOT NULL THEN matching.tags END
 FROM (SELECT * FROM numbered ORDER BY number DESC LIMIT 1) AS last LEFT JOIN matching ON true
 ORDER BY matching.number

@@ -1,0 +1,142 @@
+"""The operations room: what its pages share. Sections, the shell around a page, who may see and do what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import NoReverseMatch, reverse
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext_lazy as _
+
+from django_jobs.admin.readonly import ReadOnlyAdmin
+
+# The script asks with this header for a page again; the answer is what changes of it, without the shell around it.
+LIVE_HEADER = "X-Django-Jobs-Live"
+
+SHELL = "admin/django_jobs/base.html"
+FRAGMENT = "admin/django_jobs/fragment.html"
+
+
+class Section(NamedTuple):
+    """An entry of the room's navigation."""
+
+    key: str
+    title: str | Promise
+    url_name: str  # within the admin's namespace
+    permission: str
+
+
+SECTIONS = (
+    Section("overview", _("Overview"), "django_jobs_job_overview", "django_jobs.view_job"),
+    Section("jobs", _("Jobs"), "django_jobs_job_changelist", "django_jobs.view_job"),
+    Section("failures", _("Failures"), "django_jobs_job_failures", "django_jobs.view_job"),
+    Section("queues", _("Queues"), "django_jobs_queue_changelist", "django_jobs.view_queue"),
+    Section("workers", _("Workers"), "django_jobs_worker_changelist", "django_jobs.view_worker"),
+    Section("schedules", _("Schedules"), "django_jobs_schedule_changelist", "django_jobs.view_schedule"),
+)
+
+
+class RoomAdmin(ReadOnlyAdmin):
+    """A model whose pages are the room's own: views that render a template within its shell.
+
+    ``section`` is the entry of the navigation that its pages belong to, unless one says otherwise.
+    """
+
+    section = "jobs"
+
+    def page(
+        self,
+        request: HttpRequest,
+        template: str,
+        title: Any,
+        context: dict[str, Any] | None = None,
+        *,
+        section: str | None = None,
+        live: bool = False,
+        trail: bool | Sequence[tuple[Any, str]] = False,
+        status: int = 200,
+    ) -> TemplateResponse:
+        """A page of the room.
+
+        :param template: it extends ``shell`` and fills the block ``page``; what is refreshed stands in the block
+            ``live`` within it.
+        :param live: whether the page is refreshed while it is looked at.
+        :param trail: of the breadcrumbs, those between the section and this page: titles and URLs; True: the section
+            alone. By default the page is the section's own.
+        """
+        section = section or self.section
+        fragment = live and request.headers.get(LIVE_HEADER) is not None
+        response = TemplateResponse(
+            request,
+            template,
+            {
+                **self.admin_site.each_context(request),
+                "opts": self.opts,
+                "title": title,
+                "shell": FRAGMENT if fragment else SHELL,
+                "live": live,
+                "now": timezone.now(),
+                "section": section,
+                "sections": list(self.sections(request, section)),
+                "is_within": bool(trail),
+                "trail": [] if isinstance(trail, bool) else trail,
+                **(context or {}),
+            },
+            status=status,
+            headers={"Cache-Control": "no-store"} if live else None,
+        )
+        if live:
+            response["Vary"] = f"{LIVE_HEADER}, Cookie"
+        return response
+
+    def sections(self, request: HttpRequest, current: str) -> Iterator[dict[str, Any]]:
+        """The navigation as this user has it."""
+        for section in SECTIONS:
+            if may(request, section.permission) or may(
+                request, section.permission.replace(".view", ".change")
+            ):
+                try:
+                    url = self.url(section.url_name)
+                except NoReverseMatch:  # a site of the admin's kind that has not all of these models
+                    continue
+                yield {
+                    "title": section.title,
+                    "url": url,
+                    "current": section.key == current,
+                    "key": section.key,
+                }
+
+    def url(self, name: str, *args: Any) -> str:
+        """The address of a view of this admin site: ``url("django_jobs_job_change", 7)``."""
+        return reverse(f"admin:{name}", args=args, current_app=self.admin_site.name)
+
+    def back(self, request: HttpRequest, default: str) -> HttpResponseRedirect:
+        """Back to the page whose form was sent (its field ``next``), or to ``default``."""
+        wanted = request.POST.get("next", "")
+        safe = url_has_allowed_host_and_scheme(
+            wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+        )
+        return HttpResponseRedirect(wanted if safe else default)
+
+    def id_of(self, text: str) -> int:
+        """The id in an address. Raises Http404."""
+        if text.isascii() and text.isdigit() and len(text) < 19:
+            return int(text)
+        raise Http404
+
+    def must(self, request: HttpRequest, permission: str) -> None:
+        """Stop who lacks a permission. Raises PermissionDenied."""
+        if not may(request, permission):
+            raise PermissionDenied
+
+
+def may(request: HttpRequest, permission: str) -> bool:
+    """Whether the user of a request has a permission (``django_jobs.pause_queue``)."""
+    user = request.user
+    return user.is_active and user.is_staff and user.has_perm(permission)

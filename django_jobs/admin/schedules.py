@@ -1,0 +1,262 @@
+"""The schedules: what runs periodically, in plain words; run one now, pause and resume."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils import timezone
+from django.utils.functional import cached_property
+from django.utils.html import format_html
+from django.utils.translation import gettext, gettext_lazy as _
+from django.views.decorators.http import require_POST
+
+from django_jobs import scheduling
+from django_jobs.admin.log import record
+from django_jobs.admin.room import RoomAdmin, may
+from django_jobs.databases import jobs_database
+from django_jobs.exceptions import InvalidJob, InvalidSchedule
+from django_jobs.models import Job, Schedule
+from django_jobs.redaction import Redactor
+from django_jobs.store.rows import ScheduleRow
+from django_jobs.timing import ALL, LATEST, NONE, Timing, parse
+
+RUN = "django_jobs.run_schedule"
+NEXT_TICKS = 5
+# As many are listed: the code declares them, and it is a handful.
+MOST = 500
+
+MISSED_WORDS = {
+    LATEST: _("the latest one is run"),
+    ALL: _("all are run"),
+    NONE: _("none is run"),
+}
+
+
+@dataclass
+class ShownSchedule:
+    """A schedule as it is shown, with what became of its last job."""
+
+    schedule: Schedule
+    last_job: Job | None
+
+    @cached_property
+    def timing(self) -> Timing | None:
+        """When it ticks; None when nobody can tell."""
+        try:
+            return parse(self.schedule.expression, self.schedule.timezone)
+        except InvalidSchedule:
+            return None
+
+    @property
+    def words(self) -> str:
+        """When, in words."""
+        return "" if self.timing is None else self.timing.describe()
+
+    @property
+    def missed(self) -> Any:
+        """What becomes of ticks that nobody was there to run."""
+        return MISSED_WORDS.get(self.schedule.missed, self.schedule.missed)
+
+    @property
+    def state(self) -> tuple[Any, str]:
+        """A word, and its colour."""
+        if self.schedule.removed_at is not None:
+            return _("removed"), "quiet"
+        if self.schedule.paused_at is not None:
+            return _("paused"), "warning"
+        if self.schedule.last_error:
+            return _("failing"), "error"
+        return _("active"), "ok"
+
+    @property
+    def is_declared(self) -> bool:
+        """Whether the code has it."""
+        return self.schedule.removed_at is None
+
+    @property
+    def next_ticks(self) -> list[Any]:
+        """The coming ticks, from now on."""
+        if self.timing is None or self.schedule.removed_at or self.schedule.paused_at:
+            return []
+        ticks, moment = [], timezone.now()
+        for _number in range(NEXT_TICKS):
+            moment = self.timing.after(moment)
+            ticks.append(moment)
+        return ticks
+
+    @cached_property
+    def redactor(self) -> Redactor:
+        """What of its arguments is not to be seen."""
+        return Redactor.of(self.schedule.name)
+
+    @property
+    def args(self) -> Any:
+        """The positional arguments, to show."""
+        return self.redactor.args(self.schedule.args)
+
+    @property
+    def kwargs(self) -> Any:
+        """The keyword arguments, to show."""
+        return self.redactor.kwargs(self.schedule.kwargs)
+
+
+@admin.register(Schedule)
+class ScheduleAdmin(RoomAdmin):
+    """The pages of the schedules."""
+
+    section = "schedules"
+
+    def get_urls(self) -> list[URLPattern]:
+        """Its own, before what every admin has."""
+        view = self.admin_site.admin_view
+        return [
+            path(
+                f"<int:schedule_id>/{name}/",
+                view(require_POST(function)),
+                name=f"django_jobs_schedule_{name}",
+            )
+            for name, function in (
+                ("run", self.run_view),
+                ("pause", self.pause_view),
+                ("resume", self.resume_view),
+            )
+        ] + super().get_urls()
+
+    # -- pages -----------------------------------------------------------------------------------------------------
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> TemplateResponse:
+        """All schedules."""
+        self.must(request, "django_jobs.view_schedule")
+        shown = self.shown()
+        context = {
+            "schedules": [each for each in shown if each.is_declared],
+            "removed": [each for each in shown if not each.is_declared],
+            "may_run": may(request, RUN),
+        }
+        return self.page(
+            request,
+            "admin/django_jobs/schedules.html",
+            _("Schedules"),
+            {**context, **(extra_context or {})},
+            live=True,
+        )
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> TemplateResponse:
+        """One schedule."""
+        if request.method != "GET":
+            raise PermissionDenied  # nothing is changed by hand
+        self.must(request, "django_jobs.view_schedule")
+        shown = self.shown(self.id_of(object_id))
+        if not shown:
+            raise Http404
+        context = {"shown": shown[0], "may_run": may(request, RUN)}
+        return self.page(
+            request,
+            "admin/django_jobs/schedule.html",
+            shown[0].schedule.key,
+            {**context, **(extra_context or {})},
+            live=True,
+            trail=True,
+        )
+
+    def shown(self, schedule_id: int | None = None) -> list[ShownSchedule]:
+        """The schedules, or one, with what became of their last jobs. Two statements."""
+        using = jobs_database()
+        query = Schedule.objects.using(using).order_by("key")
+        schedules = list(query[:MOST] if schedule_id is None else query.filter(pk=schedule_id))
+        ids = sorted({each.last_job_id for each in schedules if each.last_job_id is not None})
+        jobs = {
+            job.pk: job
+            for job in Job.objects.using(using)
+            .filter(pk__in=ids)
+            .only(
+                "id", "state", "attempt", "max_attempts", "cancel_requested_at", "finalized_at", "error_class"
+            )
+        }
+        return [
+            ShownSchedule(each, None if each.last_job_id is None else jobs.get(each.last_job_id))
+            for each in schedules
+        ]
+
+    # -- actions ---------------------------------------------------------------------------------------------------
+
+    def run_view(self, request: HttpRequest, schedule_id: int) -> HttpResponse:
+        """Enqueue a job of it now."""
+        schedule = self.schedule(request, schedule_id)
+        try:
+            job = scheduling.run_schedule_now(schedule.key)
+        except (InvalidSchedule, InvalidJob) as error:
+            messages.error(
+                request,
+                gettext("The schedule %(key)s can't be run: %(error)s")
+                % {"key": schedule.key, "error": error},
+            )
+            return self.back(request, self.url("django_jobs_schedule_changelist"))
+        if job is None:
+            messages.warning(
+                request,
+                gettext("Nothing was done: a live job holds the unique key that a job of %(key)s would have.")
+                % {"key": schedule.key},
+            )
+        else:
+            self.log(request, schedule, f"Run now: job {job.id}.")
+            messages.success(
+                request,
+                format_html(
+                    '{} <a href="{}">{}</a>',
+                    gettext("The schedule %(key)s has a job now:") % {"key": schedule.key},
+                    self.url("django_jobs_job_change", job.id),
+                    job.id,
+                ),
+            )
+        return self.back(request, self.url("django_jobs_schedule_changelist"))
+
+    def pause_view(self, request: HttpRequest, schedule_id: int) -> HttpResponse:
+        """Let it not run."""
+        schedule = self.schedule(request, schedule_id)
+        row = scheduling.pause_schedule(schedule.key)
+        text = gettext("The schedule %(key)s is paused: its ticks pass without a job.")
+        return self.told(request, schedule, row, text, "Paused.")
+
+    def resume_view(self, request: HttpRequest, schedule_id: int) -> HttpResponse:
+        """Let it run again."""
+        schedule = self.schedule(request, schedule_id)
+        row = scheduling.resume_schedule(schedule.key)
+        text = gettext("The schedule %(key)s runs again, from its next tick on.")
+        return self.told(request, schedule, row, text, "Resumed.")
+
+    def schedule(self, request: HttpRequest, schedule_id: int) -> Schedule:
+        """The one that something is to be done to, by who may."""
+        self.must(request, RUN)
+        schedule = Schedule.objects.using(jobs_database()).filter(pk=schedule_id).first()
+        if schedule is None:
+            raise Http404
+        return schedule
+
+    def told(
+        self, request: HttpRequest, schedule: Schedule, row: ScheduleRow | None, text: str, entry: str
+    ) -> HttpResponse:
+        """Say what was done, and go back."""
+        if row is None:
+            raise Http404
+        self.log(request, schedule, entry)
+        messages.success(request, text % {"key": schedule.key})
+        return self.back(request, self.url("django_jobs_schedule_changelist"))
+
+    def log(self, request: HttpRequest, schedule: Schedule, entry: str) -> None:
+        """Write who did it."""
+        record(request, Schedule, schedule.pk, schedule.key, entry)

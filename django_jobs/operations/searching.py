@@ -1,0 +1,151 @@
+"""Finding jobs by what is in their arguments, which no index knows: among a bounded number of the newest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from django_jobs import limits
+from django_jobs.databases import jobs_database
+from django_jobs.operations.filters import Filter, InvalidFilter
+from django_jobs.redaction import HIDDEN, Redactor
+from django_jobs.serialization import encode, find_problem, shown
+from django_jobs.store import Store, django_store
+from django_jobs.store.rows import JobRow
+from django_jobs.store.selecting import Position
+
+# Of the jobs that match the filter so many are searched, and so many are looked at to find those.
+WINDOW = 10_000
+LOOKS = 20_000
+STEP = 10_000  # looked at by one statement
+CHUNK = 200  # rows read at a time
+
+LONGEST_TEXT = 1000
+_NAMED = re.compile(r"\s*([^\W\d]\w*)\s*=\s*(.*)", re.DOTALL)
+
+
+class ArgumentMatches(NamedTuple):
+    """Jobs with something in their arguments.
+
+    :param jobs: those found, in the order of the list, or their first.
+    :param searched: among how many jobs that match the filter they were searched.
+    :param more: whether the filter matches more jobs than were searched.
+    :param cut: whether more were found than are told.
+    """
+
+    jobs: list[JobRow]
+    searched: int
+    more: bool
+    cut: bool
+
+
+def search_arguments(
+    jobs: Filter, text: str, *, limit: int = CHUNK, using: str | None = None
+) -> ArgumentMatches:
+    """The jobs that match a filter and have a value in their arguments, at any depth.
+
+    Of the jobs that match, the first 10,000 in their order (:func:`list_jobs`) are searched. Values that are hidden
+    (``DJANGO_JOBS["REDACT"]``) are not found.
+
+    :param text: a part of a text, or a whole number or word; ``name=value`` for that of one argument or key alone.
+    :param limit: how many at most.
+    :raises InvalidFilter: for a text that no argument can have, or a filter with ids.
+    """
+    wanted = Wanted(text)
+    if jobs.ids is not None:
+        raise InvalidFilter("ids can't be searched by their arguments; give other criteria.")
+    store = django_store(jobs_database(using))
+    ids, more = _window(store, jobs)
+    hits = set(store.with_argument(ids, wanted.needle)) if ids else set()
+    found: list[JobRow] = []
+    for job in _rows(store, [id_ for id_ in ids if id_ in hits]):
+        if wanted.is_in(job):
+            if len(found) == limit:
+                return ArgumentMatches(found, len(ids), more, cut=True)
+            found.append(job)
+    return ArgumentMatches(found, len(ids), more, cut=False)
+
+
+def _window(store: Store, jobs: Filter) -> tuple[list[int], bool]:
+    """The jobs to search, and whether there may be more."""
+    ids: list[int] = []
+    looks = LOOKS
+    for criteria in jobs.legs():
+        position: Position | None = None
+        while True:
+            if looks <= 0 or len(ids) >= WINDOW:
+                return ids, True
+            found = store.select(criteria, position, look=min(STEP, looks), most=WINDOW - len(ids))
+            looks -= STEP
+            ids += found.ids
+            position = found.end
+            if position is None:
+                break
+    return ids, False
+
+
+def _rows(store: Store, ids: list[int]) -> Iterator[JobRow]:
+    for first in range(0, len(ids), CHUNK):
+        chunk = ids[first : first + CHUNK]
+        rows = {job.id: job for job in store.get(chunk)}
+        yield from (rows[id_] for id_ in chunk if id_ in rows)
+
+
+class Wanted:
+    """What is looked for in arguments.
+
+    :param text: what somebody wrote.
+    :raises InvalidFilter: for what can stand in none.
+    """
+
+    def __init__(self, text: str) -> None:
+        if not text.strip() or len(text) > LONGEST_TEXT:
+            raise InvalidFilter(
+                f"The argument is {shown(text)}; it must be a text that is not empty, of {LONGEST_TEXT} characters at "
+                f"most."
+            )
+        if problem := find_problem(text, "The argument"):
+            raise InvalidFilter(problem)
+        self.text = text.strip()
+        named = _NAMED.fullmatch(text)
+        self.name = named[1] if named and named[2].strip() else None
+        self.value = named[2].strip() if named and self.name else self.text
+        # As it stands in JSON; the quotes around it may be further away.
+        self.needle: str = encode(self.value)[1:-1]
+
+    def is_in(self, job: JobRow) -> bool:
+        """Whether an argument that may be seen has it."""
+        redactor = Redactor.of(job.name)
+        args: Any = redactor.args(job.args)
+        kwargs: Any = redactor.kwargs(job.kwargs)
+        if self._is_in(args, self.text) or self._is_in(kwargs, self.text):
+            return True
+        if self.name is None:
+            return False
+        for place, each in enumerate(args if isinstance(args, list) else ()):
+            if redactor.name_of(place) == self.name and self._is_in(each, self.value):
+                return True
+        return self._is_under(kwargs) or self._is_under(args)
+
+    def _is_in(self, value: Any, text: str, depth: int = 0) -> bool:
+        if depth > limits.JSON_DEPTH:
+            return False
+        if isinstance(value, str):
+            return text in value and value != HIDDEN
+        if isinstance(value, dict):
+            return any(self._is_in(each, text, depth + 1) for each in value.values())
+        if isinstance(value, list):
+            return any(self._is_in(each, text, depth + 1) for each in value)
+        return bool(encode(value) == text)
+
+    def _is_under(self, value: Any, depth: int = 0) -> bool:
+        """Whether it stands under the key that was named."""
+        if depth > limits.JSON_DEPTH:
+            return False
+        if isinstance(value, dict):
+            return any(
+                (key == self.name and self._is_in(each, self.value)) or self._is_under(each, depth + 1)
+                for key, each in value.items()
+            )
+        return isinstance(value, list) and any(self._is_under(each, depth + 1) for each in value)
