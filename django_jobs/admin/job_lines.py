@@ -131,10 +131,11 @@ class Progress:
         if not isinstance(value, dict):
             return None
         done, total, note = value.get("done"), value.get("total"), value.get("note")
-        if not _is_number(done):
+        if done is None or not _is_number(done):
             return None
         text = json_display.printable(note) if isinstance(note, str) else ""
-        return cls(done, total if _is_number(total) and total > 0 else None, text)
+        known = total is not None and _is_number(total) and total > 0
+        return cls(done, total if known else None, text)
 
     @property
     def text(self) -> str:

@@ -66,10 +66,7 @@ class Found(NamedTuple):
 
 
 def route(criteria: Criteria) -> tuple[str, Position]:
-    """The statement that goes by an index which fits, and where it starts.
-
-    Pending jobs, and those of any state, have no index but the primary key.
-    """
+    """The statement that goes by an index which fits, and where it starts."""
     match criteria.state:
         case State.COMPLETED | State.FAILED | State.CANCELLED:
             return "select_finished", Position(0, "last", _LAST_ID)
@@ -77,6 +74,8 @@ def route(criteria: Criteria) -> tuple[str, Position]:
             return "select_running", Position(-1, None, 0)
         case State.SCHEDULED:
             return "select_scheduled", Position(0, "first", 0)
+        case State.PENDING:
+            return "select_pending", Position(0, None, _LAST_ID)
         case State.AVAILABLE if criteria.queue_name is None:
             return "select_queues", Position(1000, "first", 0)
         case State.AVAILABLE:

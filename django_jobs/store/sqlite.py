@@ -79,6 +79,7 @@ _READS = frozenset(
         "select_finished",
         "select_given",
         "select_newest",
+        "select_pending",
         "select_queues",
         "select_running",
         "select_scheduled",

@@ -53,6 +53,7 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
     keyed = [NewJob("tests.job", unique_key=f"key {number}") for number in range(size + 1)]
     holding = make.store.insert_many(keyed, now=now)
     pending = make.insert(size, queue_name="pending", pending=True)
+    make.insert(3, queue_name="waits", pending=True)
     hour = now.replace(minute=0, second=0, microsecond=0)
     stat = StatRow("default", "tests.job", "failed", "ValueError", 1, 0.5, 0.5, 1.0, 1.0)
     make.store.record_stats([stat], now=now)
@@ -112,6 +113,7 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
         "select_running": lambda store: select(store, state="running"),
         "select_scheduled": lambda store: select(store, state="scheduled"),
         "select_available": lambda store: select(store, state="available", queue_name="waiting"),
+        "select_pending": lambda store: select(store, state="pending"),
         "select_queues": lambda store: select(store, state="available"),
         "select_given": lambda store: store.select(Criteria(), ids=[job.id for job in due], now=now).ids,
         "select_expired": lambda store: (

@@ -76,6 +76,7 @@ PLANS = {
         f"{CLAIM} (queue_name=? AND priority=? AND run_after>?)",
         f"{CLAIM} (queue_name=? AND priority<?)",
     },
+    "select_pending": {"SEARCH django_jobs_job USING INDEX django_jobs_job_pending (id<?)"},
     "select_queues": {
         f"{CLAIM} (queue_name=? AND priority=? AND run_after>?)",
         f"{CLAIM} (queue_name=? AND priority<?)",

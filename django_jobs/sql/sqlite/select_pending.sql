@@ -1,0 +1,9 @@
+-- Look at up to :look pending jobs, the newest first, from the id :after_id downwards.
+WITH looked AS MATERIALIZED (
+    SELECT 0 AS rank, NULL AS moment, {looked columns}
+    FROM django_jobs_job
+    WHERE state = 'pending' AND id < :after_id
+    ORDER BY id DESC
+    LIMIT :look
+)
+{include matches}
