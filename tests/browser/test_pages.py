@@ -19,6 +19,8 @@ PAGES = {
     "overview": "job/overview/",
     "overview-day": "job/overview/?period=day",
     "overview-week": "job/overview/?period=week",
+    "list": "job/",
+    "dead-letters": "job/failures/",
     "queues": "queue/",
     "queue": "queue/mail/change/",
     "purge": "queue/purge/?queue=mail",
