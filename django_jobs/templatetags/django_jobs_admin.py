@@ -69,13 +69,11 @@ def ago(context: template.Context, moment: dt.datetime | None) -> SafeString | s
     if moment is None:
         return NONE
     now = context.get("now") or timezone.now()
-    if timezone.is_naive(moment):
-        moment = timezone.make_aware(moment)
     return format_html(
         '<time datetime="{}" title="{}" data-dj-ago>{}</time>',
-        moment.isoformat(),
+        iso(moment),
         exact(moment),
-        ago_text((now - moment).total_seconds()),
+        ago_text((aware(now) - aware(moment)).total_seconds()),
     )
 
 
@@ -84,7 +82,18 @@ def moment(value: dt.datetime | None) -> SafeString | str:
     """A moment to the second, in the site's or the user's time zone; a dash for none."""
     if value is None:
         return NONE
-    return format_html('<time datetime="{}">{}</time>', value.isoformat(), exact(value))
+    return format_html('<time datetime="{}">{}</time>', iso(value), exact(value))
+
+
+@register.filter
+def iso(value: dt.datetime) -> str:
+    """A moment for the script: with its zone, also where ``USE_TZ`` is off."""
+    return aware(value).isoformat()
+
+
+def aware(value: dt.datetime) -> dt.datetime:
+    """A moment with its zone: without one it is in the site's."""
+    return timezone.make_aware(value, timezone.get_default_timezone()) if timezone.is_naive(value) else value
 
 
 def exact(value: dt.datetime) -> str:
