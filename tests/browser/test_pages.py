@@ -145,7 +145,7 @@ def test_in_another_language(shop: None, browser: Browser, settings: Any) -> Non
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_words_can_be_told_from_what_they_stand_on(shop: None, browser: Browser, scheme: str) -> None:
-    """The contrast that WCAG asks of text (AA): 4.5 to 1; of the room's own words, on the colours that they stand on."""
+    """The contrast that WCAG asks of text (AA), 4.5 to 1, of all words of the room, on the colours behind them."""
     browser.prefer(scheme)
     poor = {}
     for path in ("job/overview/", "queue/", "worker/", "schedule/", "queue/mail/change/"):
