@@ -391,11 +391,12 @@ def test_an_answer_that_is_under_way_is_the_last_one(quick: Browser, worker: Wor
         if how == "paused":
             quick.button("Pause").click()
         before = asked(quick)
-        wait_in("mail", 5)
+        quick.js("document.querySelector('td[data-label=Waiting]').textContent = 'as it was'")
         quick.js("window.open_gate()")
         quick.wait(lambda: quick.js("return window.answers") >= 1)
         ten_intervals(quick)
         assert asked(quick) == before
+        assert waiting(quick) == ("as it was" if how == "paused" else "1")
 
 
 def ten_intervals(browser: Browser) -> None:
