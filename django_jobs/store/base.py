@@ -20,7 +20,6 @@ from django_jobs.serialization import decode, parse_timestamp
 from django_jobs.states import FINISHED
 from django_jobs.store.bulk import BulkStatements
 from django_jobs.store.rows import (
-    ATTEMPT,
     CLAIMS,
     ERRORS,
     ID,
@@ -530,11 +529,12 @@ def retried(job: JobRow, done: bool) -> Retried:
 
 
 def started_before(job: JobRow) -> str | None:
-    """When the attempt before the job's present claim started, as text; None when there was none.
+    """When the attempt before the job's present claim started, as text; None when that is not known.
 
-    A release puts the job back as it was before the claim, this time included; the last error tells it.
+    A release puts the job back as it was before the claim, this time included; the last error tells it. An attempt that
+    left no error is not told: to keep its time would cost every claim, and the next claim of the job overwrites it.
     """
-    if job.values[ATTEMPT] <= 1 or not job.values[ERRORS]:
+    if not job.values[ERRORS]:
         return None
     try:
         moment = dt.datetime.fromisoformat(job.errors[-1]["attempted_at"])
