@@ -316,7 +316,7 @@ class Worker:
             parts.executors.recover()
 
     def _has_retired(self) -> bool:
-        return self.retirement.reason is not None and all(parts.executors.idle for parts in self.pools)
+        return self.retirement.reason is not None and self._is_idle()
 
     def _register_patiently(self) -> bool:
         """Register; while the database is away, try again until stopped."""
@@ -353,8 +353,22 @@ class Worker:
     def _wait_until_drained(self) -> None:
         while not self._stop.wait(0.01):
             self._recover()
-            if self._has_retired() or (self._at_rest() and self._nothing_due() and self._at_rest()):
+            if (
+                self._has_retired()
+                or self._has_fallen_quiet()
+                or (self._at_rest() and self._nothing_due() and self._at_rest())
+            ):
                 return
+
+    def _has_fallen_quiet(self) -> bool:
+        """Whether it has ended what it had and was asked to take nothing more: it would wait for ever for the rest."""
+        if not (self.quiet and self._is_idle()):
+            return False
+        logger.info("Worker %d was asked to be quiet, so its drain ends here", self.worker_id)
+        return True
+
+    def _is_idle(self) -> bool:
+        return all(parts.executors.idle for parts in self.pools)
 
     def _at_rest(self) -> bool:
         return (
