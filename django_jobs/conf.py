@@ -145,6 +145,13 @@ SETTINGS: dict[str, Setting] = {
             "How large the encoded result of one job may be.",
         ),
         Setting(
+            "MAX_METADATA_BYTES",
+            limits.METADATA_BYTES,
+            "a whole number of bytes, 1 or more",
+            _whole(1, 1_000_000_000),
+            "How large all metadata of one job may be, encoded.",
+        ),
+        Setting(
             "MAX_ERRORS",
             20,
             "a whole number from 2 to 1000",

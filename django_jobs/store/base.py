@@ -16,6 +16,7 @@ from typing import Any
 
 from django.db import IntegrityError
 
+from django_jobs import limits
 from django_jobs.serialization import decode, parse_timestamp
 from django_jobs.states import FINISHED
 from django_jobs.store.bulk import BulkStatements
@@ -33,6 +34,7 @@ from django_jobs.store.rows import (
     HeldJob,
     JobRow,
     LeadershipRow,
+    Merged,
     NewJob,
     Outcome,
     QueueRow,
@@ -241,12 +243,16 @@ class Store(ScheduleStatements, StatisticsStatements, BulkStatements):
 
     @abstractmethod
     def merge_metadata(
-        self, patches: Sequence[tuple[int, int, str]], now: dt.datetime | None = None
-    ) -> list[JobRow]:
+        self,
+        patches: Sequence[tuple[int, int, str]],
+        most: int = limits.METADATA_BYTES,
+        now: dt.datetime | None = None,
+    ) -> list[Merged]:
         """Merge into the metadata of running jobs: each top-level key of a patch replaces the job's.
 
         :param patches: for each claim its id, its number (``claims``) and the patch, a JSON object with distinct keys.
-        :returns: the jobs that were changed; a claim that is over, or another's by now, is not among them.
+        :param most: bytes of JSON that a job's metadata may have. One whose would have more is not changed.
+        :returns: the jobs as they now are; a claim that is over, or another's by now, is not among them.
         """
 
     def cancel_requests(self, worker_id: int) -> frozenset[int]:

@@ -7,13 +7,14 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, ClassVar
 
 import psycopg
 from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import TextLoader
 
-from django_jobs import conf
+from django_jobs import conf, limits
 from django_jobs.serialization import array_literal, text_array_literal
 from django_jobs.store.base import (
     Guarantees,
@@ -32,6 +33,7 @@ from django_jobs.store.rows import (
     Duplicate,
     Ended,
     JobRow,
+    Merged,
     NewJob,
     Outcome,
     ScheduleRow,
@@ -367,8 +369,11 @@ class PostgreSQLStore(Store):
         }
 
     def merge_metadata(
-        self, patches: Sequence[tuple[int, int, str]], now: dt.datetime | None = None
-    ) -> list[JobRow]:
+        self,
+        patches: Sequence[tuple[int, int, str]],
+        most: int = limits.METADATA_BYTES,
+        now: dt.datetime | None = None,
+    ) -> list[Merged]:
         if not patches:
             return []
         ids, claims, texts = zip(*sorted(patches), strict=True)
@@ -378,8 +383,9 @@ class PostgreSQLStore(Store):
             ids=array_literal(ids),
             claims=array_literal(claims),
             patches=text_array_literal(texts),
+            most=most,
         )
-        return self._jobs(rows)
+        return [Merged(JobRow(row[:_WIDTH]), row[_WIDTH]) for row in sorted(rows, key=itemgetter(ID))]
 
     def release(self, jobs: Sequence[JobRow], now: dt.datetime | None = None) -> list[JobRow]:
         jobs = by_claim(jobs)

@@ -285,6 +285,13 @@ class Updated(NamedTuple):
     done: bool
 
 
+class Merged(NamedTuple):
+    """A job into whose metadata something was to be merged, as it now is; ``done`` false: there would be too much."""
+
+    job: JobRow
+    done: bool
+
+
 class WorkerRow(NamedTuple):
     """A worker as its statements return it."""
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 
 from django.db.utils import DatabaseError, DataError, IntegrityError, InterfaceError, OperationalError
 
+from django_jobs import conf
 from django_jobs.serialization import decode
 from django_jobs.store.base import COMPLETED, FAILED, Store
 from django_jobs.store.rows import Ended, JobRow, Outcome
@@ -387,9 +388,14 @@ def _merge_metadata(store: Store, batch: list[Attempted]) -> None:
     What can't be merged is dropped: it keeps neither the others' nor any outcome from being stored.
     """
     try:
-        store.merge_metadata(
-            [(each.outcome.id, each.outcome.claims, each.metadata or "{}") for each in batch]
-        )
+        patches = [(each.outcome.id, each.outcome.claims, each.metadata or "{}") for each in batch]
+        for job, done in store.merge_metadata(patches, conf.get("MAX_METADATA_BYTES")):
+            if not done:
+                logger.error(
+                    "The metadata of job %s can't be stored: there would be more than "
+                    "DJANGO_JOBS['MAX_METADATA_BYTES'] with what it has",
+                    job.id,
+                )
     except Exception as error:
         if not _is_of_an_outcome(error):
             raise
