@@ -49,9 +49,6 @@ copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 copybutton_only_copy_prompt_lines = True
 
-# A page that is put beside index.md is found by its glob, which may match nothing.
-suppress_warnings = ["toc.empty_glob"]
-
 html_theme = "furo"
 html_title = f"django_jobs {release}"
 html_static_path: list[str] = []
