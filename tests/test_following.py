@@ -91,6 +91,16 @@ def test_wait_has_an_end(definition):
         queued.wait(0.02)
 
 
+@pytest.mark.parametrize("timeout", [float("nan"), "30", True])
+def test_a_timeout_that_is_none_is_refused_before_anything_is_read(
+    definition, timeout, django_assert_num_queries
+):
+    row = definition.enqueue()
+
+    with django_assert_num_queries(0), pytest.raises(TypeError, match=r"wait\(timeout="):
+        row.wait(timeout)
+
+
 def test_wait_in_a_transaction_would_wait_for_ever_and_says_so(definition):
     with transaction.atomic():
         queued = definition.enqueue()
@@ -130,13 +140,3 @@ def test_the_database_is_the_one_that_the_job_was_enqueued_with(definition, monk
     assert following.alias_of(queued[0], None) == "asked for default"
     assert following.alias_of(queued[0], "else") == "asked for else"
     assert following.alias_of(plain, None) == "asked for None"
-
-
-@pytest.mark.parametrize("timeout", [float("nan"), "30", True])
-def test_a_timeout_that_is_none_is_refused_before_anything_is_read(
-    definition, timeout, django_assert_num_queries
-):
-    row = definition.enqueue()
-
-    with django_assert_num_queries(0), pytest.raises(TypeError, match=r"wait\(timeout="):
-        row.wait(timeout)
