@@ -109,23 +109,20 @@ def _sentence(text: str | None, capital: bool = True) -> str:
 
 def statements() -> str:
     """A section for each statement: what its files say, its plan on SQLite, and its text for each database."""
-    names = sorted(path.stem for path in (SQL / "postgresql").glob("*.sql"))
-    found = plans([name for name in names if (SQL / "sqlite" / f"{name}.sql").exists()])
-    return "\n".join(_statement(name, found.get(name, [])) for name in names)
+    names = {vendor: {path.stem for path in (SQL / vendor).glob("*.sql")} for vendor in DATABASES}
+    found = plans(sorted(names["sqlite"]))
+    return "\n".join(_statement(name, found.get(name, [])) for name in sorted(set().union(*names.values())))
 
 
 def _statement(name: str, plan: list[str]) -> str:
     files = {vendor: SQL / vendor / f"{name}.sql" for vendor in DATABASES}
-    # What works around a trait of one database, the other has not.
-    texts = {vendor: file.read_text("utf-8").rstrip() for vendor, file in files.items() if file.exists()}
-    comment = _comment(texts["postgresql"])
-    parts = [f"## {name}\n\n{comment}\n"]
+    texts = {vendor: path.read_text("utf-8").rstrip() for vendor, path in files.items() if path.exists()}
+    parts = [f"## {name}\n\n{_comment(next(iter(texts.values())))}\n"]
     if plan:
         parts.append("Plan on SQLite:\n\n```text\n" + "\n".join(plan) + "\n```\n")
-    parts += [
-        f"{DATABASES[vendor]}:\n\n```{{code-block}} sql\n:force:\n\n{text}\n```\n"
-        for vendor, text in texts.items()
-    ]
+    for vendor, text in texts.items():
+        label = DATABASES[vendor] if len(texts) > 1 else f"{DATABASES[vendor]} only"
+        parts.append(f"{label}:\n\n```{{code-block}} sql\n:force:\n\n{text}\n```\n")
     return "\n".join(parts)
 
 

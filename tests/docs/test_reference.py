@@ -51,7 +51,9 @@ def test_each_subcommand_has_a_section_with_all_its_options() -> None:
 @pytest.mark.django_db
 def test_each_statement_has_a_section_with_both_texts_and_the_index_it_goes_by() -> None:
     page = generated.statements()
-    names = {path.stem for path in (ROOT / "django_jobs" / "sql" / "postgresql").glob("*.sql")}
+    names = {
+        path.stem for vendor in ("postgresql", "sqlite") for path in (generated.SQL / vendor).glob("*.sql")
+    }
 
     assert set(re.findall(r"^## (\w+)$", page, re.MULTILINE)) == names
     claim = page[page.index("\n## claim\n") :].split("\n## ")[1]
