@@ -104,6 +104,65 @@ def _sentence(text: str | None, capital: bool = True) -> str:
     return (text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")) if capital else text
 
 
+# -- the public names of modules that grow -----------------------------------------------------------------------------
+
+
+def operations() -> str:
+    """A section for each module of operations, with all that is public of it."""
+    import inspect
+    import sys
+
+    from django_jobs import operations as package
+
+    modules: dict[str, list[str]] = {}
+    for name in package.__all__:
+        modules.setdefault(getattr(package, name).__module__, []).append(name)
+    parts = []
+    for module, names in sorted(modules.items()):
+        title = module.rpartition(".")[2].replace("_", " ").capitalize()
+        says = _escaped((inspect.getdoc(sys.modules[module]) or "").partition("\n\n")[0])
+        parts.append(f"## {title}\n\n{says}\n\n{_autodoc(package, names)}")
+    return "\n".join(parts)
+
+
+def exceptions() -> str:
+    """Those that a handler says its outcome by, and those that it or a caller meets."""
+    from django_jobs import exceptions as module
+    from django_jobs.results import ResultNotStorable
+
+    found = [
+        each for each in vars(module).values() if isinstance(each, type) and issubclass(each, BaseException)
+    ]
+    here = [each for each in found if each.__module__ == module.__name__]
+    words = [
+        each.__name__ for each in here if issubclass(each, module.Control) and each is not module.Control
+    ]
+    others = [each.__name__ for each in here if not issubclass(each, module.Control)]
+    text = f"Raise them, or return them, from a job to say how it ends:\n\n{_autodoc(module, words)}\n"
+    text += f"Raised by django_jobs, or kept as the class of an error:\n\n{_autodoc(module, others)}"
+    if ResultNotStorable not in here:
+        text += "\n```{eval-rst}\n.. autoexception:: django_jobs.results.ResultNotStorable\n```\n"
+    return text
+
+
+def _autodoc(module: Any, names: list[str]) -> str:
+    lines = [f".. currentmodule:: {module.__name__}", ""]
+    for name in names:
+        member = getattr(module, name)
+        if not isinstance(member, type):
+            lines += [f".. autofunction:: {name}", ""]
+        elif issubclass(member, BaseException):
+            lines += [f".. autoexception:: {name}", ""]
+        else:
+            # What a named tuple consists of, its docstring says.
+            lines += [
+                f".. autoclass:: {name}",
+                *(["   :no-members:"] if issubclass(member, tuple) else []),
+                "",
+            ]
+    return "```{eval-rst}\n" + "\n".join(lines) + "```\n"
+
+
 # -- statements --------------------------------------------------------------------------------------------------------
 
 
@@ -187,5 +246,7 @@ class _Anything(dict[str, Any]):
 PAGES: Mapping[str, Callable[[], str]] = {
     "settings": settings,
     "commands": commands,
+    "exceptions": exceptions,
+    "operations": operations,
     "statements": statements,
 }
