@@ -71,7 +71,7 @@ def test_each_statement_has_a_section_with_both_texts_and_the_index_it_goes_by()
 )
 def test_each_public_name_is_in_the_reference(pages: list[str], names: list[str]) -> None:
     text = "".join(map(read, pages)) + generated.exceptions() + generated.operations()
-    listed = re.findall(r"^\.\. auto\w+:: (\w+)$", text, re.M)
+    listed = re.findall(r"^\.\. auto\w+:: (\w+)$", text, re.MULTILINE)
 
     assert set(names) - {"registry"} <= set(listed)
 
