@@ -127,22 +127,25 @@ def operations() -> str:
 
 def exceptions() -> str:
     """Those that a handler says its outcome by, and those that it or a caller meets."""
-    from django_jobs import exceptions as module
-    from django_jobs.results import ResultNotStorable
+    import django_jobs
+    from django_jobs.exceptions import Control
 
-    found = [
-        each for each in vars(module).values() if isinstance(each, type) and issubclass(each, BaseException)
-    ]
-    here = [each for each in found if each.__module__ == module.__name__]
-    words = [
-        each.__name__ for each in here if issubclass(each, module.Control) and each is not module.Control
-    ]
-    others = [each.__name__ for each in here if not issubclass(each, module.Control)]
-    text = f"Raise them, or return them, from a job to say how it ends:\n\n{_autodoc(module, words)}\n"
-    text += f"Raised by django_jobs, or kept as the class of an error:\n\n{_autodoc(module, others)}"
-    if ResultNotStorable not in here:
-        text += "\n```{eval-rst}\n.. autoexception:: django_jobs.results.ResultNotStorable\n```\n"
-    return text
+    groups: dict[str, list[str]] = {"words": [], "raised": [], "recorded": []}
+    for name in django_jobs.__all__:
+        each = getattr(django_jobs, name)
+        if not isinstance(each, type) or not issubclass(each, BaseException):
+            continue
+        recorded = (each.__doc__ or "").startswith("Recorded")
+        kind = "words" if issubclass(each, Control) else "recorded" if recorded else "raised"
+        groups[kind].append(name)
+    return "\n".join(
+        f"{title}:\n\n{_autodoc(django_jobs, names)}"
+        for title, names in (
+            ("Raise them, or return them, from a job to say how it ends", groups["words"]),
+            ("Raised by django_jobs", groups["raised"]),
+            ("Recorded as the class of a job's error; nothing raises these", groups["recorded"]),
+        )
+    )
 
 
 def _autodoc(module: Any, names: list[str]) -> str:
