@@ -16,13 +16,28 @@ DATABASES = {"postgresql": "PostgreSQL", "sqlite": "SQLite"}
 
 
 def write_all(folder: Path) -> None:
-    """Write each page into the folder; one that is as it was keeps its time, so that Sphinx does not read it again."""
-    folder.mkdir(exist_ok=True)
+    """Write each page of the reference into the folder."""
     for name, page in PAGES.items():
-        path = folder / f"{name}.md"
-        text = page()
-        if not path.exists() or path.read_text("utf-8") != text:
-            path.write_text(text, "utf-8")
+        _write(folder / f"{name}.md", page())
+
+
+def write_others(folder: Path) -> None:
+    """Write what the folder's index includes at its end: the pages that it does not list itself."""
+    listed = (folder / "index.md").read_text("utf-8").split()
+    pages = sorted(page.stem for page in folder.glob("*.md"))
+    others = [page for page in pages if page != "index" and page not in listed]
+    names = "\n".join(others)
+    _write(
+        folder / "_generated" / "others.md",
+        f"```{{toctree}}\n:caption: More\n:maxdepth: 1\n\n{names}\n```\n" if others else "",
+    )
+
+
+def _write(path: Path, text: str) -> None:
+    """A file that is as it was keeps its time, so that Sphinx does not read it again."""
+    path.parent.mkdir(exist_ok=True)
+    if not path.exists() or path.read_text("utf-8") != text:
+        path.write_text(text, "utf-8")
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------
