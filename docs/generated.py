@@ -181,6 +181,28 @@ def _autodoc(module: Any, names: list[str]) -> str:
     return "```{eval-rst}\n" + "\n".join(lines) + "```\n"
 
 
+# -- models ------------------------------------------------------------------------------------------------------------
+
+
+def models() -> str:
+    """A section for each table, with its columns."""
+    from django.apps import apps
+
+    parts = []
+    for model in sorted(
+        apps.get_app_config("django_jobs").get_models(), key=lambda each: each.__name__ != "Job"
+    ):
+        says = _escaped(" ".join((model.__doc__ or "").split()))
+        parts.append(f"## {model.__name__}\n\n{says}\n\nTable: `{model._meta.db_table}`\n\n")
+        parts.append("| column | kind | what it is |\n| --- | --- | --- |\n")
+        for field in model._meta.concrete_fields:
+            kind = field.get_internal_type().removesuffix("Field")
+            null = ", or NULL" if field.null else ""
+            parts.append(f"| `{field.column}` | {kind}{null} | {_escaped(str(field.verbose_name))} |\n")
+        parts.append("\n")
+    return "".join(parts)
+
+
 # -- statements --------------------------------------------------------------------------------------------------------
 
 
@@ -265,6 +287,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "settings": settings,
     "commands": commands,
     "exceptions": exceptions,
+    "models": models,
     "operations": operations,
     "statements": statements,
 }
