@@ -71,5 +71,5 @@ docs: install  ## Build the documentation into docs/_build/html; a warning is an
 check: lint types migrations test  ## All of the above
 
 clean:  ## Remove the environment, the demo's database and caches
-	rm -rf $(VENV) var build dist docs/_build docs/reference/_generated .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) var build dist docs/_build docs/*/_generated .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find django_jobs testproject tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -92,6 +92,16 @@ def test_wait_has_an_end(definition):
         queued.wait(0.02)
 
 
+@pytest.mark.parametrize("timeout", [float("nan"), "30", True])
+def test_a_timeout_that_is_none_is_refused_before_anything_is_read(
+    definition, timeout, django_assert_num_queries
+):
+    row = definition.enqueue()
+
+    with django_assert_num_queries(0), pytest.raises(TypeError, match=r"wait\(timeout="):
+        row.wait(timeout)
+
+
 def test_wait_in_a_transaction_would_wait_for_ever_and_says_so(definition):
     with transaction.atomic():
         queued = definition.enqueue()
