@@ -241,6 +241,14 @@ class Store(ScheduleStatements, StatisticsStatements, BulkStatements):
             ended += [Ended(job.id, job.state, False, job) for job in self.get(lost)]
         return ended
 
+    def is_lock_timeout(self, error: Exception) -> bool:
+        """Whether a statement failed since another transaction has held a row for the session's ``lock_timeout``."""
+        return False
+
+    def locked(self, ids: Sequence[int]) -> frozenset[int]:
+        """Those of the jobs whose rows another transaction holds at this moment. Waits for nobody."""
+        return frozenset()
+
     @abstractmethod
     def merge_metadata(
         self,

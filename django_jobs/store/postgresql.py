@@ -96,7 +96,11 @@ class PostgreSQLSession(OwnSession):
         role = self.wrapper.settings_dict["OPTIONS"].get("assume_role")
         if role:
             connection.execute("SELECT set_config('role', %s, false)", (role,))
-        settings = {**_SETTINGS, "statement_timeout": str(int(self.timeout * 1000))}
+        settings = {
+            **_SETTINGS,
+            "statement_timeout": str(int(self.timeout * 1000)),
+            "lock_timeout": str(int(self.lock_timeout * 1000)),
+        }
         connection.execute(
             "SELECT " + ", ".join(["set_config(%s, %s, false)"] * len(settings)),
             [part for setting in settings.items() for part in setting],
@@ -367,6 +371,12 @@ class PostgreSQLStore(Store):
             "errors": _sparse(errors, text_array_literal),
             "results": _sparse(results, text_array_literal),
         }
+
+    def is_lock_timeout(self, error: Exception) -> bool:
+        return isinstance(error.__cause__, psycopg.errors.LockNotAvailable)
+
+    def locked(self, ids: Sequence[int]) -> frozenset[int]:
+        return frozenset(row[0] for row in self._run_with("locked", {"ids": array_literal(sorted(ids))}))
 
     def merge_metadata(
         self,

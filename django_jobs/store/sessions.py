@@ -19,6 +19,9 @@ class Session(ABC):
     """Runs one statement at a time and counts them. Errors are Django's (``django.db.utils``)."""
 
     timeout: float  # seconds that a statement may take, where the session keeps a deadline
+    # Seconds that a statement may wait for a row that another transaction holds, of a connection that is opened after
+    # this is set; 0: as long as it may take. For PostgreSQL: SQLite has no rows that are held.
+    lock_timeout: float = 0.0
 
     def __init__(self) -> None:
         self.statements = 0
