@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 
 from django_jobs import conf
 from django_jobs.store.base import Guarantees, Store
 from django_jobs.store.sessions import DjangoSession
+
+#: What tests put around the stores on Django's connections: ``django_jobs.testing`` passes them its time.
+around: Callable[[Store], Store] | None = None
 
 
 def django_store(alias: str, notify: bool | None = None) -> Store:
@@ -16,13 +21,16 @@ def django_store(alias: str, notify: bool | None = None) -> Store:
     Raises ImproperlyConfigured when the database is neither SQLite nor PostgreSQL.
     """
     session = DjangoSession(alias)
+    store: Store
     if _vendor(alias) == "sqlite":
         from django_jobs.store.sqlite import SQLiteStore
 
-        return SQLiteStore(session)
-    from django_jobs.store.postgresql import PostgreSQLStore
+        store = SQLiteStore(session)
+    else:
+        from django_jobs.store.postgresql import PostgreSQLStore
 
-    return PostgreSQLStore(session, conf.get("NOTIFY") if notify is None else notify)
+        store = PostgreSQLStore(session, conf.get("NOTIFY") if notify is None else notify)
+    return store if around is None else around(store)
 
 
 def own_store(alias: str, timeout: float | None = None, notify: bool | None = None) -> Store:
