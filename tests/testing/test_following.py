@@ -100,6 +100,13 @@ class TestCapture:
 
         assert [row.args for row in captured] == [[1]]
 
+    def test_nothing_if_all_was_rolled_back(self, anywhere):
+        with capture_jobs(execute=True) as captured, transaction.atomic():
+            jobs.note.enqueue("undone")
+            transaction.set_rollback(True)
+
+        assert captured == []
+
     def test_run_at_the_end(self, anywhere, ran):
         jobs.note.enqueue("before")
         with capture_jobs(execute=True) as captured:
