@@ -12,6 +12,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.db import connections, transaction
 from django.db.models import F
+from django.utils.decorators import sync_and_async_middleware
 
 import django_jobs
 from django_jobs import conf, limits, scheduling
@@ -130,7 +131,7 @@ class Hand:
         self.raise_errors = raise_errors
         self.store = django_store(alias)
         self.signs = Signs(alias)
-        self.runner = _Runner(registry, self.signs, middleware.load(conf.get("MIDDLEWARE")))
+        self.runner = _Runner(registry, self.signs, [_nothing, *middleware.load(conf.get("MIDDLEWARE"))])
         self.recorder = Recorder(Statistics(), alias)
 
     @classmethod
@@ -201,6 +202,12 @@ class Hand:
         if is_followed([attempted]):
             tell([attempted], ended, self.alias)
         return self.store.get([outcome.id])
+
+
+@sync_and_async_middleware
+def _nothing(run: Any) -> Any:
+    """A middleware, so that no job is called without one: past :meth:`_Runner._call`."""
+    return run
 
 
 class _Runner(Runner):
