@@ -33,10 +33,13 @@ def django_store(alias: str, notify: bool | None = None) -> Store:
     return store if around is None else around(store)
 
 
-def own_store(alias: str, timeout: float | None = None, notify: bool | None = None) -> Store:
+def own_store(
+    alias: str, timeout: float | None = None, notify: bool | None = None, direct: bool = False
+) -> Store:
     """A store on a connection of its own, for one thread; opened when first used. Close it.
 
     :param timeout: seconds that a statement may take; ``DJANGO_JOBS["STATEMENT_TIMEOUT"]`` by default.
+    :param direct: whether no pooler stands between, whatever ``DJANGO_JOBS["PREPARED_STATEMENTS"]`` says.
     """
     timeout = conf.get("STATEMENT_TIMEOUT") if timeout is None else timeout
     if _vendor(alias) == "sqlite":
@@ -46,7 +49,7 @@ def own_store(alias: str, timeout: float | None = None, notify: bool | None = No
     from django_jobs.store.postgresql import PostgreSQLSession, PostgreSQLStore
 
     return PostgreSQLStore(
-        PostgreSQLSession(alias, timeout), conf.get("NOTIFY") if notify is None else notify
+        PostgreSQLSession(alias, timeout, direct), conf.get("NOTIFY") if notify is None else notify
     )
 
 
