@@ -205,14 +205,24 @@ SETTINGS: dict[str, Setting] = {
             True,
             "True or False",
             lambda value: isinstance(value, bool),
-            "PostgreSQL: wake workers with NOTIFY. False where a pooler in transaction mode stands between.",
+            "PostgreSQL: wake workers with NOTIFY. False where a pooler in transaction mode stands between, and LISTEN "
+            "names no way around it.",
+        ),
+        Setting(
+            "LISTEN",
+            None,
+            "a key of DATABASES, or None for the database that holds the jobs",
+            lambda value: value is None or (isinstance(value, str) and value in django_settings.DATABASES),
+            "PostgreSQL: the alias on which workers listen for notifications: a direct connection to the same "
+            "database, where the jobs' own alias leads through a pooler in transaction mode.",
         ),
         Setting(
             "PREPARED_STATEMENTS",
             True,
             "True or False",
             lambda value: isinstance(value, bool),
-            "PostgreSQL: server-side prepared statements. False behind a pooler in transaction mode.",
+            "PostgreSQL: server-side prepared statements, and settings of the session. False behind a pooler in "
+            "transaction mode: then each statement brings its settings along, and leaves nothing on the server's side.",
         ),
         Setting(
             "STATEMENT_TIMEOUT",

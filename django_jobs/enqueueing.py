@@ -33,6 +33,9 @@ CHUNK_CHARACTERS = 50_000_000
 
 More = Callable[[NewJob, Sequence[Any], Mapping[str, Any]], NewJob]
 
+#: Called with jobs just inserted and their database, after the receivers of the signal: by ``django_jobs.testing``.
+followers: tuple[Callable[[list[JobRow], str], None], ...] = ()
+
 
 class Prepared(NamedTuple):
     """A call that was checked, to be enqueued by :func:`enqueue_many`."""
@@ -149,6 +152,8 @@ def _told(jobs: list[JobRow], alias: str, usings: Iterable[str | None]) -> list[
             job.using = using
     if signals.job_enqueued.receivers:
         signals.send_enqueued(jobs, alias)
+    for follower in followers:
+        follower(jobs, alias)
     return jobs
 
 

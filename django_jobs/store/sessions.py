@@ -113,8 +113,8 @@ class OwnSession(Session):
         """Make a statement that runs on ``connection`` fail now. Called from another thread."""
 
     @abstractmethod
-    def _usable(self, connection: Any) -> bool:
-        """Whether the connection can be used for another statement after one that failed."""
+    def _usable(self, connection: Any, error: BaseException) -> bool:
+        """Whether the connection can be used for another statement after one that failed with this error."""
 
     @property
     def connection(self) -> Any:
@@ -134,8 +134,8 @@ class OwnSession(Session):
                 rows = self._execute(connection, statement, parameters)
             self.statements += 1
             return rows
-        except BaseException:
-            if not self._usable(connection):
+        except BaseException as error:
+            if not self._usable(connection, error):
                 self.close()
             raise
         finally:

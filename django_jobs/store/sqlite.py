@@ -229,7 +229,7 @@ class SQLiteSession(OwnSession):
     def _cut(self, connection: Any) -> None:
         connection.interrupt()
 
-    def _usable(self, connection: Any) -> bool:
+    def _usable(self, connection: Any, error: BaseException) -> bool:
         return not connection.in_transaction
 
     def data_version(self) -> int:

@@ -201,7 +201,10 @@ class Completer:
                     return
                 last = len(batch)
                 try:
-                    self._write(store, batch or self._free_again(store, number))
+                    if batch:
+                        self._write(store, batch)
+                    else:  # set aside after a try whose answer may have been lost
+                        self._write(store, self._free_again(store, number), repeated=True)
                 except Exception:
                     logger.exception("The completer failed; %d outcomes are lost", len(batch))
                     self.lost += len(batch)

@@ -110,13 +110,23 @@ class Worker:
     def _make_listener(self) -> Listener | None:
         if self.store.vendor == "sqlite":
             return FileListener(self.open_store, self.hint, WATCH_INTERVAL)
-        return NotifyListener(self.open_store, self.hint) if self.options.notify else None
+        return NotifyListener(self._open_listening_store, self.hint) if self.options.notify else None
 
     def open_store(self, timeout: float | None = None) -> Store:
         """A store on a connection of its own, whose statements are counted."""
-        store = own_store(
-            self.options.using, timeout or self.options.statement_timeout, notify=self.options.notify
+        return self._counted(
+            own_store(
+                self.options.using, timeout or self.options.statement_timeout, notify=self.options.notify
+            )
         )
+
+    def _open_listening_store(self) -> Store:
+        alias = conf.get("LISTEN")
+        if alias is None:
+            return self.open_store()
+        return self._counted(own_store(alias, self.options.statement_timeout, direct=True))
+
+    def _counted(self, store: Store) -> Store:
         with self._stores_lock:
             self.statistics.stores.append(store)
         return store
