@@ -18,7 +18,7 @@ STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-sqlite test-postgresql install lint format types migrations check clean
+.PHONY: help bench bench-check demo test test-sqlite test-postgresql install lint format types migrations check clean
 
 help:  ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,12 @@ migrations: install  ## Check that the migrations are those of the models
 	@$(BIN)/python manage.py makemigrations --check --dry-run
 
 check: lint types migrations test  ## All of the above
+
+bench: install  ## Run all benchmarks, and write docs/benchmarks.md (an hour or more, on a quiet machine)
+	@$(BIN)/python -m benchmarks all $(ARGS)
+
+bench-check: install  ## Compare the ratios of a short run with those recorded (some minutes)
+	@$(BIN)/python -m benchmarks check $(ARGS)
 
 clean:  ## Remove the environment, the demo's database and caches
 	rm -rf $(VENV) var build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -13,6 +13,8 @@ COMMANDS = {
     "operations": "each operation beside the same by the ORM: microseconds and statements",
     "latency": "milliseconds from commit to start, and what an idle worker uses",
     "enqueue": "jobs inserted per second, beside bare INSERT, unnest and COPY",
+    "scale": "claim, finish, the admin and stats with ever more history",
+    "check": "whether the figures that were recorded are still reached",
 }
 
 

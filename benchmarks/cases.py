@@ -125,7 +125,7 @@ class Cases:
             Case(
                 "complete a batch of 50",
                 self.running_batches,
-                lambda jobs: [with_orm.complete(job.id, job.claims) for job in jobs],
+                self.complete_each_by_orm,
                 self.complete_all,
             ),
             Case(
@@ -152,14 +152,14 @@ class Cases:
             Case(
                 f"purge {PURGED}",
                 lambda n: [*range(n), *self.completed(2 * (n + 1) * PURGED)][:n],
-                lambda n: with_orm.purge(PURGED),
-                lambda n: own.purge("completed", 0.0, limit=PURGED),
+                lambda _: with_orm.purge(PURGED),
+                lambda _: own.purge("completed", 0.0, limit=PURGED),
             ),
             Case(
                 "read 50 jobs",
                 lambda n: [self.waiting(50)] * n,
                 with_orm.read,
-                lambda ids: shared.get(ids),
+                shared.get,
             ),
             *self.of_names(),
         ]
@@ -183,8 +183,8 @@ class Cases:
             Case(
                 "acquire leadership",
                 self.numbers,
-                lambda n: with_orm.acquire_leadership("by the ORM", "a", 30.0),
-                lambda n: own.acquire_leadership("keeper", "a", 30.0),
+                lambda _: with_orm.acquire_leadership("by the ORM", "a", 30.0),
+                lambda _: own.acquire_leadership("keeper", "a", 30.0),
             ),
             Case(
                 "resign leadership",
@@ -229,6 +229,11 @@ class Cases:
     def complete_all(self, jobs: Sequence[JobRow]) -> None:
         """Complete many."""
         self.own.finish([Outcome(job.id, job.claims, COMPLETED) for job in jobs])
+
+    def complete_each_by_orm(self, jobs: Sequence[JobRow]) -> None:
+        """Complete many, one by one."""
+        for job in jobs:
+            with_orm.complete(job.id, job.claims)
 
     def claim_and_complete_by_orm(self, name: str) -> None:
         """Claim and complete one."""

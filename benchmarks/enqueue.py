@@ -41,7 +41,9 @@ class Enqueue(Benchmark):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--singles", type=int, default=500, help="jobs one by one; default: 500")
         parser.add_argument("--transactions", type=int, default=20, help="of 100 jobs; default: 20")
-        parser.add_argument("--many", type=int, default=MANY, help="jobs of an enqueue_many(); default: 10000")
+        parser.add_argument(
+            "--many", type=int, default=MANY, help="jobs of an enqueue_many(); default: 10000"
+        )
         parser.add_argument("--rounds", type=int, default=7, help="default: 7")
 
     def measure(self, database: Database, options: argparse.Namespace) -> list[Row]:
@@ -59,7 +61,9 @@ class Enqueue(Benchmark):
             bare.close()
         rows = [row_of(pair[0], pair[1], *found) for pair, found in zip(pairs, rates, strict=True)]
         for row in rows:
-            say(f"{database.vendor}, {row['way']}: {row['jobs_per_second']:,.0f}/s, {row['ratio']:.0%} of bare")
+            say(
+                f"{database.vendor}, {row['way']}: {row['jobs_per_second']:,.0f}/s, {row['ratio']:.0%} of bare"
+            )
         return rows
 
     def pairs(self, bare: Any, options: argparse.Namespace) -> list[Any]:

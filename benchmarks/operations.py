@@ -6,13 +6,12 @@ import argparse
 import statistics
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from benchmarks.core.commands import Benchmark, say, site
 from benchmarks.core.databases import Database
 from benchmarks.core.history import fill
-from benchmarks.core.meters import Meter
 from benchmarks.core.output import Column, Row
 
 HISTORY = 10_000
@@ -24,9 +23,9 @@ class Operations(Benchmark):
 
     Times are medians in microseconds, of calls that alternate; statements are those that the database gets, BEGIN and
     COMMIT included. 10,000 finished jobs are in the table. PostgreSQL does not wait for the disk at COMMIT
-    (synchronous_commit = off), which takes both the same time and would hide the rest; with --durable it does. "Connection given back" is a thread's connection, used by a
-    job and left: before as at the end of a request (close_old_connections with Django's default CONN_MAX_AGE), after as
-    the worker does it.
+    (synchronous_commit = off), which takes both ways the same time and would hide the rest; with --durable it does.
+    "Connection used and given back" is a thread's connection, used by a job and left: before as at the end of a request
+    (close_old_connections with Django's default CONN_MAX_AGE), after as the worker does it.
     """
 
     name = "operations"
@@ -53,11 +52,9 @@ class Operations(Benchmark):
         parser.add_argument("--only", metavar="TEXT", help="operations with this in their name")
 
     def measure(self, database: Database, options: argparse.Namespace) -> list[Row]:
-        with site(database) as meter:
+        with site(database, durable=options.durable) as meter:
             from benchmarks.cases import Cases
 
-            if database.vendor == "postgresql" and not options.durable:
-                commit_without_waiting(meter)
             fill(meter, HISTORY)
             meter.settle()
             cases = Cases(meter)
@@ -77,15 +74,6 @@ class Operations(Benchmark):
         return rows
 
 
-def commit_without_waiting(meter: Meter) -> None:
-    """For all connections that are opened from now on."""
-    from django.db import connections
-
-    name = meter.run("SELECT current_database()")[0][0]
-    meter.run(f"ALTER DATABASE {name} SET synchronous_commit = off")
-    connections.close_all()
-
-
 def compare(case: Any, cases: Any, calls: int) -> Row:
     """Both ways of one operation, call by call in turn."""
     things = list(case.prepare(2 * calls + 2))
@@ -101,7 +89,7 @@ def compare(case: Any, cases: Any, calls: int) -> Row:
     return row_of(case.name, times, statements)
 
 
-def row_of(name: str, times: tuple[list[float], list[float]], statements: list[int | None]) -> Row:
+def row_of(name: str, times: tuple[list[float], list[float]], statements: Sequence[int | None]) -> Row:
     """A row of the table."""
     before, after = (1e6 * statistics.median(each) for each in times)
     say(f"{name}: {before:,.0f} -> {after:,.0f} µs, statements {statements[0]} -> {statements[1]}")

@@ -126,7 +126,14 @@ def retry(id_: int) -> Job:
             job.run_after = timezone.now()
             job.finalized_at = job.cancel_requested_at = job.worker_id = None
             job.save(
-                update_fields=["state", "attempt", "run_after", "finalized_at", "cancel_requested_at", "worker"]
+                update_fields=[
+                    "state",
+                    "attempt",
+                    "run_after",
+                    "finalized_at",
+                    "cancel_requested_at",
+                    "worker",
+                ]
             )
             if connection.vendor == "postgresql":
                 with connection.cursor() as cursor:
