@@ -14,6 +14,7 @@ COMMANDS = {
     "latency": "milliseconds from commit to start, and what an idle worker uses",
     "enqueue": "jobs inserted per second, beside bare INSERT, unnest and COPY",
     "scale": "claim, finish, the admin and stats with ever more history",
+    "peers": "other queues, on the same PostgreSQL in the same run",
     "check": "whether the figures that were recorded are still reached",
 }
 
