@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 
 from django_jobs.worker.measures import Snapshot
@@ -60,11 +61,8 @@ class Outlets(contextlib.ExitStack):
         if options["metrics_port"] is not None:
             try:
                 from django_jobs.prometheus.workers import page
-            except ImportError as error:
-                raise CommandError(
-                    f"--metrics-port needs prometheus-client ({error}). "
-                    f'Install it: pip install "django-runjobs[prometheus]"'
-                ) from None
+            except ImproperlyConfigured as error:
+                raise CommandError(f"--metrics-port: {error}") from None
             self._page = page
         try:
             self.probes = self._make_probes(interval)
