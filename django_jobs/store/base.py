@@ -559,8 +559,8 @@ def started_before(job: JobRow) -> str | None:
 
 # attempted_at, finalized_at, cancel_requested_at, worker_id
 _NO_CLAIM_YET = (None, None, None, None)
-# error_class, errors, result, metadata
-_NO_OUTCOME_YET = (None, None, None, None)
+# error_class, errors, result
+_NO_OUTCOME_YET = (None, None, None)
 
 
 def inserted_row(row: tuple[Any, ...], job: NewJob, key: str | None = None, key_until: Any = None) -> JobRow:
@@ -573,7 +573,9 @@ def inserted_row(row: tuple[Any, ...], job: NewJob, key: str | None = None, key_
     known = (id_, job.name, job.queue_name, job.args, job.kwargs, job.priority, state, 0, job.max_attempts, 0)
     times = (run_after, created_at)
     keys = (key, key is not None, job.tags)
-    return JobRow((*known, *times, *_NO_CLAIM_YET, *keys, *_NO_OUTCOME_YET, job.timeout, key_until))
+    return JobRow(
+        (*known, *times, *_NO_CLAIM_YET, *keys, *_NO_OUTCOME_YET, job.metadata, job.timeout, key_until)
+    )
 
 
 def plainly_completed(outcomes: Sequence[Outcome]) -> bool:

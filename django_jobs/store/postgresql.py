@@ -321,12 +321,13 @@ class PostgreSQLStore(Store):
             "pending": new.pending,
             "timeout": new.timeout,
             "tags": new.tags,
+            "metadata": new.metadata,
         }
 
     def _many(self, new: Sequence[NewJob]) -> dict[str, Any]:
         shapes: dict[tuple[Any, ...], int] = {}
         numbers = [shapes.setdefault(job.shape, len(shapes) + 1) for job in new]
-        names, queues, priorities, attempts, times, delays, pending, timeouts, tags = zip(
+        names, queues, priorities, attempts, times, delays, pending, timeouts, tags, metadata = zip(
             *shapes, strict=True
         )
         return {
@@ -339,6 +340,7 @@ class PostgreSQLStore(Store):
             "pending": array_literal(pending),
             "timeouts": array_literal(timeouts),
             "tags": text_array_literal(tags),
+            "metadata": _sparse(metadata, text_array_literal),
             "hints": text_array_literal(self._hints(shapes)),
             "args": text_array_literal([job.args for job in new]),
             "kwargs": "{}"

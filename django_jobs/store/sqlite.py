@@ -306,6 +306,7 @@ class SQLiteStore(Store):
             "pending": new.pending,
             "timeout": new.timeout,
             "tags": new.tags,
+            "metadata": new.metadata,
         }
 
     def insert_many(self, new: Sequence[NewJob], now: dt.datetime | None = None) -> list[JobRow]:
@@ -316,12 +317,13 @@ class SQLiteStore(Store):
         now = now or dt.datetime.now(dt.UTC)
         due = self._all_due(new, now)
         first = new[0]
-        alike = all(job[:6] == first[:6] and job[7:11] == _USUAL for job in new)
+        metadata = first[14]
+        alike = all(job[:6] == first[:6] and job[7:11] == _USUAL and job[14] == metadata for job in new)
         texts: list[Any]
         if alike:
             texts = [job[6] for job in new]
         else:
-            texts = [(*job[:4], due[job[4], job[5]], *job[6:11]) for job in new]
+            texts = [(*job[:4], due[job[4], job[5]], *job[6:11], job[14]) for job in new]
         rows = self._run(
             "insert_many",
             now,
@@ -331,6 +333,7 @@ class SQLiteStore(Store):
             priority=first.priority,
             max_attempts=first.max_attempts,
             run_after=due[first.run_after, first.delay],
+            metadata=metadata,
             rows=json.dumps(texts, ensure_ascii=False),
         )
         rows.sort()
@@ -353,7 +356,7 @@ class SQLiteStore(Store):
             now,
             rows=json.dumps(
                 [
-                    (*job[:4], due[job[4], job[5]], *job[6:11], *key)
+                    (*job[:4], due[job[4], job[5]], *job[6:11], *key, job[14])
                     for job, key in zip(new, keys, strict=True)
                 ],
                 ensure_ascii=False,

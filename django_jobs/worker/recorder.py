@@ -58,6 +58,8 @@ class Recorder:
             if attempted.outcome.error_class == TIMED_OUT:
                 statistics.timed_out += 1
         statistics.tallies.add(tallies)
+        if statistics.measures is not None:
+            statistics.measures.add(batch, ended, tallies)
         talk = logger.isEnabledFor(logging.INFO)
         for attempted in batch if talk else others:
             item = ended.get(attempted.outcome.id)
