@@ -1,11 +1,12 @@
 # On a fresh machine with Python 3.11 or later, pip, venv and make:
 #   make demo     index Django's own source tree with background jobs
+#   make serve    a site with a worker and a login, to look at the admin
 #   make test     the whole test suite, on SQLite and on PostgreSQL
 #
 # PYTHON  the interpreter the environment is made from      make test PYTHON=python3.13
 # VENV    where the environment is                          make test VENV=.venv-3.13
 # DJANGO  a requirement that narrows Django's version       make test VENV=.venv-5.2 DJANGO='Django~=5.2.0'
-# ARGS    more arguments for pytest or index_tree           make test-sqlite ARGS='-k claim'
+# ARGS    more arguments for pytest, index_tree, serve  make test-sqlite ARGS='-k claim'
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -18,7 +19,7 @@ STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help bench bench-check demo test test-sqlite test-postgresql install lint format types migrations docs check clean
+.PHONY: help bench bench-check demo serve test test-sqlite test-postgresql install lint format types migrations docs check clean
 
 help:  ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +27,9 @@ help:  ## Say what can be made
 demo: install  ## Index the installed Django's source with background jobs, and report
 	@$(BIN)/python manage.py migrate --verbosity 0
 	@$(BIN)/python manage.py index_tree $(ARGS)
+
+serve: install  ## Bring up a site with a worker, a login and something to look at; says where
+	@DEMO=1 $(BIN)/python manage.py serve $(ARGS)
 
 test: install  ## Run the test suite on SQLite, then on PostgreSQL
 	@sqlite=0; postgresql=0; \

@@ -11,10 +11,14 @@ import environ
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
+# The shop of ``make serve``, with its jobs and schedules, in a database of its own.
+DEMO = env.bool("DEMO", default=False)
 
 
 def database() -> dict[str, Any]:
-    config: dict[str, Any] = env.db_url("DATABASE_URL", default=f"sqlite:///{BASE_DIR}/var/demo.sqlite3")
+    config: dict[str, Any] = env.db_url(
+        "DATABASE_URL", default=f"sqlite:///{BASE_DIR}/var/{'serve' if DEMO else 'demo'}.sqlite3"
+    )
     if config["ENGINE"] == "django.db.backends.sqlite3":
         path = Path(config["NAME"])
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -44,6 +48,10 @@ INSTALLED_APPS = [
     "django_jobs",
     "testproject.library",
 ]
+if DEMO:
+    from testproject.demo.settings import DJANGO_JOBS  # noqa: F401
+
+    INSTALLED_APPS += ["testproject.demo"]
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",

@@ -1,8 +1,10 @@
 """Fixtures for every test. Which database they run on is decided in ``tests.databases``."""
 
 import contextlib
+import importlib.util
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +24,17 @@ from tests.databases import DATABASE, with_database_name
 hypothesis.settings.register_profile("developer", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "developer")
+
+# Those of the pages need a browser. Where there is none they are left out, and the head of the run says so.
+HAS_BROWSER = bool(shutil.which("chromedriver") and importlib.util.find_spec("selenium"))
+collect_ignore = [] if HAS_BROWSER else ["browser"]
+
+
+def pytest_report_header() -> str:
+    """Whether the pages are tried in a browser."""
+    missing = "none here, tests/browser is left out (apt-get install chromium chromium-driver; pip install selenium)"
+    return f"browser: {'Chromium' if HAS_BROWSER else missing}"
+
 
 MANAGE = Path(__file__).resolve().parent.parent / "manage.py"
 

@@ -18,17 +18,22 @@ from django.utils.translation import gettext
 WIDTH, HEIGHT = 1000.0, 100.0
 # Of a step's width, what its bar takes.
 BAR = 0.8
-# Labels below the plot, at equal distances.
-MARKS = 4
+# The parts of the horizontal axis, with a label at each end of each; of a week they are its days.
+MARKS, MARKS_OF_WEEK = 4, 7
+WEEK = dt.timedelta(days=7)
 
 
 @dataclass(frozen=True)
 class Series:
-    """What one colour stands for: its name, its class, and its values, one for each step (None: nothing known)."""
+    """What one colour stands for: its name, its class, and its values, one for each step (None: nothing known).
+
+    :param total: of all steps, in words; empty where that says nothing.
+    """
 
     title: Any
     kind: str
     values: Sequence[float | None]
+    total: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,6 @@ class Chart:
     series: Sequence[Series]
     write: Callable[[float], str]
     stacked: bool = True
-    total: str = ""
     top: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -95,22 +99,17 @@ class Chart:
     @property
     def labels_y(self) -> list[str]:
         """The labels of the vertical axis, from the top."""
-        return [self.write(self.top), self.write(self.top / 2), self.write(0)]
+        return [self.write(self.top), self.write(self.top / 2), "0"]
 
     @property
     def labels_x(self) -> list[str]:
         """The labels of the horizontal axis: equal distances from the first step to the end of the last."""
         if not self.starts:
             return []
-        first, end = self.starts[0], self.starts[-1] + self.step
-        return [self._mark(first + (end - first) * number / MARKS) for number in range(MARKS + 1)]
-
-    def _mark(self, moment: dt.datetime) -> str:
-        moment = timezone.localtime(moment)
-        length = self.step * len(self.starts)
-        if length > dt.timedelta(days=2):
-            return formats.date_format(moment, "D j")
-        return formats.date_format(moment, "H:i")
+        first, length = self.starts[0], self.step * len(self.starts)
+        parts, words = (MARKS_OF_WEEK, "D") if length == WEEK else (MARKS, "H:i")
+        moments = (first + length * number / parts for number in range(parts + 1))
+        return [formats.date_format(timezone.localtime(moment), words) for moment in moments]
 
     def _when(self, start: dt.datetime) -> str:
         start, end = timezone.localtime(start), timezone.localtime(start + self.step)
@@ -184,15 +183,12 @@ class Chart:
 
 
 def nice(most: float, whole: bool = True) -> float:
-    """The top of an axis: the next of 1, 2, 4, 6, 8, 10 times a power of ten, at least 2 where it counts."""
+    """The top of an axis: a round number that holds all; where it counts, an even one, so that its half is one too."""
     if most <= 0:
         return 2.0 if whole else 1.0
     power = 10.0 ** math.floor(math.log10(most))
-    for factor in (1, 2, 4, 6, 8, 10):
-        top = factor * power
-        if top >= most and (not whole or top >= 2):
-            return top
-    return 10 * power
+    tops = (factor * power for factor in (1, 1.2, 1.4, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10, 20))
+    return next(top for top in tops if top >= most and (not whole or top % 2 == 0))
 
 
 def _n(value: float) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from django_jobs.admin import json_display
 from django_jobs.redaction import Shown
 from django_jobs.states import FINISHED, WAITING, State
-from django_jobs.store.rows import JobRow
+from django_jobs.store.rows import CANCEL_REQUESTED_AT, JobRow
 
 SHORT = 80  # characters of arguments
 
@@ -107,6 +107,11 @@ class JobLine:
     def error_class(self) -> str:
         """The class of its last error, without the module."""
         return (self.job.error_class or "").rpartition(".")[2]
+
+    @property
+    def is_cancelling(self) -> bool:
+        """Whether it runs, and was asked to stop."""
+        return self.job.state == State.RUNNING and self.job.values[CANCEL_REQUESTED_AT] is not None
 
     @property
     def is_retrying(self) -> bool:

@@ -2,14 +2,114 @@
 
 from __future__ import annotations
 
-from typing import Any
+import datetime as dt
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
+from django.contrib.admin.utils import quote
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
-from django.utils.translation import gettext_lazy as _
+from django.utils.functional import Promise
+from django.utils.translation import gettext, gettext_lazy as _
 
+from django_jobs import operations
+from django_jobs.admin.charts import Chart, Series
 from django_jobs.admin.room import RoomAdmin
+from django_jobs.admin.words import duration_text, number_text
+from django_jobs.operations import Count, Point, Problem
+from django_jobs.operations.trouble import situation
+from django_jobs.states import State
+
+
+class Period(NamedTuple):
+    """A time that charts show."""
+
+    key: str
+    title: str | Promise
+    length: dt.timedelta
+    step: dt.timedelta
+
+
+PERIODS = (
+    Period("hour", _("Last hour"), dt.timedelta(hours=1), dt.timedelta(minutes=1)),
+    Period("day", _("Last day"), dt.timedelta(days=1), dt.timedelta(minutes=30)),
+    Period("week", _("Last week"), dt.timedelta(days=7), dt.timedelta(hours=2)),
+)
+
+# The states that are told by a number of their own, with the words below it.
+CARDS = (
+    (State.AVAILABLE, _("available"), _("wait for a worker")),
+    (State.SCHEDULED, _("scheduled"), _("for later, retries among them")),
+    (State.PENDING, _("pending"), _("wait to be released")),
+    (State.RUNNING, _("running"), _("at this moment")),
+    (State.FAILED, _("failed"), _("dead letters that are kept")),
+)
+
+
+class Card(NamedTuple):
+    """A number, and where it leads."""
+
+    title: Any
+    kind: str
+    number: Any
+    note: Any
+    url: str
+
+
+def period_of(request: HttpRequest) -> Period:
+    """The period that the address asks for; the hour by default."""
+    wanted = request.GET.get("period")
+    return next((period for period in PERIODS if period.key == wanted), PERIODS[0])
+
+
+def charts_of(period: Period, queue_name: str | None = None) -> list[Chart]:
+    """What became of jobs in a period, as charts. One statement."""
+    points = operations.history(period.length, step=period.step, queue_name=queue_name)
+    # The first one is only half there: the period begins within it.
+    return charts(period, points[-(period.length // period.step) :])
+
+
+def charts(period: Period, points: list[Point]) -> list[Chart]:
+    """The charts of some points: completed; failed; how long jobs waited and ran."""
+    starts = [point.start for point in points]
+
+    def counted(title: Any, kind: str, values: list[int]) -> Series:
+        return Series(title, kind, values, number_text(sum(values)))
+
+    return [
+        Chart(
+            "completed",
+            _("Completed jobs"),
+            starts,
+            period.step,
+            [counted(_("completed"), "ok", [point.completed for point in points])],
+            number_text,
+        ),
+        Chart(
+            "failed",
+            _("Failures"),
+            starts,
+            period.step,
+            [
+                counted(_("failed for good"), "bad", [point.failed for point in points]),
+                counted(_("retried"), "retry", [point.retried for point in points]),
+            ],
+            number_text,
+        ),
+        Chart(
+            "times",
+            _("Wait and run time"),
+            starts,
+            period.step,
+            [
+                Series(_("mean wait"), "wait", [point.wait_mean for point in points]),
+                Series(_("mean run"), "run", [point.run_mean for point in points]),
+            ],
+            duration_text,
+            stacked=False,
+        ),
+    ]
 
 
 class OverviewPage(RoomAdmin):
@@ -21,9 +121,54 @@ class OverviewPage(RoomAdmin):
         return [path("overview/", view, name="django_jobs_job_overview"), *super().get_urls()]
 
     def overview(self, request: HttpRequest) -> TemplateResponse:
-        """Show it."""
+        """Show it. Twelve statements."""
         self.must(request, "django_jobs.view_job")
-        context: dict[str, Any] = {}
+        period = period_of(request)
+        now, workers, queues, problems = situation()
+        counts = operations.counts()
+        context: dict[str, Any] = {
+            "now": now,
+            "problems": [(problem, self.problem_url(problem)) for problem in problems],
+            "cards": [*self.cards(counts), self.workers_card(workers)],
+            "period": period,
+            "periods": PERIODS,
+            "charts": charts_of(period),
+            "queues": [(queue, self.url("django_jobs_queue_change", quote(queue.name))) for queue in queues],
+        }
         return self.page(
             request, "admin/django_jobs/overview.html", _("Overview"), context, section="overview", live=True
         )
+
+    def cards(self, counts: dict[str, Count]) -> list[Card]:
+        """The numbers by state."""
+        jobs = self.url("django_jobs_job_changelist")
+        return [
+            Card(title, str(state), counts[state], note, f"{jobs}?{urlencode({'state': str(state)})}")
+            for state, title, note in CARDS
+            if state != State.PENDING or counts[state].number
+        ]
+
+    def workers_card(self, workers: list[Any]) -> Card:
+        """How busy the workers are."""
+        busy, slots = sum(each.running for each in workers), sum(each.concurrency for each in workers)
+        return Card(
+            _("workers"),
+            "ok" if workers else "error",
+            len(workers),
+            gettext("%(busy)s of %(slots)s slots busy")
+            % {"busy": number_text(busy), "slots": number_text(slots)},
+            self.url("django_jobs_worker_changelist"),
+        )
+
+    def problem_url(self, problem: Problem) -> str:
+        """Where a problem is to be looked at."""
+        kind, key = problem.target
+        if kind == "queue":
+            return self.url("django_jobs_queue_change", quote(key))
+        if kind == "worker":
+            return self.url("django_jobs_worker_change", key)
+        if kind == "failures":
+            return self.url("django_jobs_job_failures")
+        if kind == "jobs":
+            return f"{self.url('django_jobs_job_changelist')}?{urlencode({'state': key})}"
+        return self.url(f"django_jobs_{kind.removesuffix('s')}_changelist")

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from django.utils import formats
 from django.utils.translation import gettext, pgettext
 
 MINUS = "\N{MINUS SIGN}"
+
+
+def number_text(value: float) -> str:
+    """A whole number with its thousands told apart, as the language does that; with a half, that too."""
+    places = 0 if value == int(value) else 1
+    return str(formats.number_format(value, decimal_pos=places, use_l10n=True, force_grouping=True))
 
 
 def duration_units() -> tuple[str, str, str, str, str]:

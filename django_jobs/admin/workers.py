@@ -70,7 +70,9 @@ class ShownWorker:
     def pools(self) -> list[str]:
         """The queues of its pools; ``*`` are all others."""
         queues = self.worker.queues
-        return [str(each) for each in queues] if isinstance(queues, list) else [str(queues)]
+        return (
+            [str(each).replace(",", ", ") for each in queues] if isinstance(queues, list) else [str(queues)]
+        )
 
     @property
     def more(self) -> int:

@@ -58,6 +58,7 @@ def list_jobs(
     limit: int = 100,
     after: str | None = None,
     looks: int | None = None,
+    whole: bool = True,
     using: str | None = None,
 ) -> Page:
     """One page of the jobs that match, by keyset: as quick for the thousandth page as for the first.
@@ -69,6 +70,7 @@ def list_jobs(
     :param after: :attr:`Page.next` of the page before.
     :param looks: how many jobs are looked at, about: when few of them match, the page is shorter, and has a ``next``.
         100,000 by default.
+    :param whole: False for jobs as a list shows them: without results and errors, and without very large arguments.
     :raises InvalidFilter: when ``after`` is not that, or ``limit`` is out of range.
     """
     wanted = as_filter(jobs)
@@ -78,7 +80,7 @@ def list_jobs(
     looks = PAGE_LOOKS if looks is None else looks
     skip, position = (0, None) if after is None else parse_place(after)
     if wanted.ids is not None:
-        return _page_of_ids(store, wanted, limit, position, using)
+        return _page_of_ids(store, wanted, limit, position, using, whole)
     ids: list[int] = []
     looked = 0
     next_: str | None = None
@@ -103,17 +105,17 @@ def list_jobs(
         if len(ids) >= limit or looked >= looks:
             next_ = place_text(number + 1, None)
             break
-    return Page(_in_order(store, ids, using), next_)
+    return Page(_in_order(store, ids, using, whole), next_)
 
 
 def _page_of_ids(
-    store: Store, wanted: Filter, limit: int, position: Position | None, using: str | None
+    store: Store, wanted: Filter, limit: int, position: Position | None, using: str | None, whole: bool
 ) -> Page:
     given = [id_ for id_ in wanted.id_list or () if position is None or id_ > position.id]
     chunk = given[:limit]
     ids = [id_ for found in matching_ids(store, wanted, chunk) for id_ in found.ids]
     more = place_text(0, Position(0, None, chunk[-1])) if len(given) > limit else None
-    return Page(_in_order(store, ids, using), more)
+    return Page(_in_order(store, ids, using, whole), more)
 
 
 def matching_ids(
@@ -124,10 +126,10 @@ def matching_ids(
         yield store.select(wanted.criteria._replace(state=state, finished_for=finished_for), ids=chunk)
 
 
-def _in_order(store: Store, ids: list[int], using: str | None) -> list[JobRow]:
+def _in_order(store: Store, ids: list[int], using: str | None, whole: bool = True) -> list[JobRow]:
     if not ids:
         return []
-    jobs = {job.id: job for job in store.get(ids)}
+    jobs = {job.id: job for job in (store.get(ids) if whole else store.glance(ids))}
     return _knowing(using, [jobs[id_] for id_ in ids if id_ in jobs])  # one may be gone by now
 
 

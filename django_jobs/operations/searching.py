@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from django_jobs import limits
 from django_jobs.databases import jobs_database
+from django_jobs.operations.counting import Count
 from django_jobs.operations.filters import Filter, InvalidFilter
 from django_jobs.redaction import HIDDEN, Redactor
 from django_jobs.serialization import encode, find_problem, shown
@@ -41,7 +42,7 @@ class ArgumentMatches(NamedTuple):
 
 
 def search_arguments(
-    jobs: Filter, text: str, *, limit: int = CHUNK, using: str | None = None
+    jobs: Filter, text: str, *, limit: int = CHUNK, reads: int | None = None, using: str | None = None
 ) -> ArgumentMatches:
     """The jobs that match a filter and have a value in their arguments, at any depth.
 
@@ -50,6 +51,7 @@ def search_arguments(
 
     :param text: a part of a text, or a whole number or word; ``name=value`` for that of one argument or key alone.
     :param limit: how many at most.
+    :param reads: how many jobs in whose JSON the text stands are read to see whether it is a value that may be seen.
     :raises InvalidFilter: for a text that no argument can have, or a filter with ids.
     """
     wanted = Wanted(text)
@@ -59,12 +61,19 @@ def search_arguments(
     ids, more = _window(store, jobs)
     hits = set(store.with_argument(ids, wanted.needle)) if ids else set()
     found: list[JobRow] = []
-    for job in _rows(store, [id_ for id_ in ids if id_ in hits]):
+    candidates = [id_ for id_ in ids if id_ in hits]
+    for job in _rows(store, candidates[:reads]):
         if wanted.is_in(job):
             if len(found) == limit:
                 return ArgumentMatches(found, len(ids), more, cut=True)
             found.append(job)
-    return ArgumentMatches(found, len(ids), more, cut=False)
+    return ArgumentMatches(found, len(ids), more, cut=reads is not None and len(candidates) > reads)
+
+
+def count_matching(jobs: Filter, *, using: str | None = None) -> Count:
+    """How many jobs match: of 20,000 looked at and 10,000 counted, so as a rule of those that a page tells of."""
+    ids, more = _window(django_store(jobs_database(using)), jobs)
+    return Count(len(ids), more)
 
 
 def _window(store: Store, jobs: Filter) -> tuple[list[int], bool]:
@@ -77,9 +86,10 @@ def _window(store: Store, jobs: Filter) -> tuple[list[int], bool]:
             if looks <= 0 or len(ids) >= WINDOW:
                 return ids, True
             found = store.select(criteria, position, look=min(STEP, looks), most=WINDOW - len(ids))
-            looks -= STEP
             ids += found.ids
             position = found.end
+            # At the end of a state it may have looked at few: there are seven at most.
+            looks -= len(found.ids) if position is None else STEP
             if position is None:
                 break
     return ids, False

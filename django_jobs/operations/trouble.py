@@ -45,6 +45,21 @@ class Problem(NamedTuple):
     target: Target
 
 
+class Situation(NamedTuple):
+    """How things stand.
+
+    :param now: the database's time.
+    :param workers: those that have neither stopped nor been lost.
+    :param queues: as of :func:`~django_jobs.operations.queue_status`.
+    :param problems: as of :func:`problems`.
+    """
+
+    now: dt.datetime
+    workers: list[LiveWorker]
+    queues: list[QueueStatus]
+    problems: list[Problem]
+
+
 def problems(
     *, late: float = LATE, using: str | None = None, now: dt.datetime | None = None
 ) -> list[Problem]:
@@ -53,6 +68,11 @@ def problems(
     :param late: seconds that a job may wait before it is a problem.
     :param now: the moment that it is, for tests; the database's time by default.
     """
+    return situation(late=late, using=using, now=now).problems
+
+
+def situation(*, late: float = LATE, using: str | None = None, now: dt.datetime | None = None) -> Situation:
+    """The workers, the queues, and what is wrong with them: :func:`problems`, with what that has looked at."""
     alias = jobs_database(using)
     store = django_store(alias)
     moment, workers = live_workers(store, now)
@@ -64,7 +84,8 @@ def problems(
         *_of_failures(store, now),
         *_of_schedules(alias, moment),
     ]
-    return sorted(found, key=lambda problem: problem.level != ERROR)
+    found.sort(key=lambda problem: problem.level != ERROR)
+    return Situation(moment, workers, queues, found)
 
 
 def _of_workers(

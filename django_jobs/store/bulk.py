@@ -12,6 +12,9 @@ from django_jobs.store.selecting import LOOK, MOST, Criteria, Found, Position, f
 
 _WIDTH = len(JOB_COLUMNS)
 
+# Bytes of arguments, as stored, up to which a list reads them.
+GLANCE = 20_000
+
 
 class BulkStatements(ABC):
     """What :class:`~django_jobs.store.base.Store` has for many jobs at once."""
@@ -169,6 +172,14 @@ class BulkStatements(ABC):
             "unique_key": criteria.unique_key,
             "word": criteria.word,
         }
+
+    def glance(self, ids: Sequence[int], most: int = GLANCE) -> list[JobRow]:
+        """The jobs with these ids as a list shows them, in the order of their ids.
+
+        Results and errors are left out, and a mark stands in the place of arguments that are larger than ``most``.
+        """
+        rows = self._run_with("glance", {"ids": self._ids(ids), "most": most})
+        return [JobRow(row) for row in rows]
 
     def with_argument(self, ids: Sequence[int], text: str) -> list[int]:
         """Those of the jobs in whose arguments, as JSON, ``text`` stands somewhere; in no order."""

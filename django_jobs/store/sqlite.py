@@ -70,6 +70,7 @@ _READS = frozenset(
         "due_schedules",
         "failures",
         "get",
+        "glance",
         "history",
         "live_workers",
         "next_due",

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from typing import Any
 
 from django import template
 from django.utils import formats, timezone
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, gettext_lazy as _, pgettext
 
 from django_jobs.admin import json_display
-from django_jobs.admin.words import ago_text, duration_text, duration_units
+from django_jobs.admin.words import ago_text, duration_text, duration_units, number_text
 from django_jobs.states import State
 
 register = template.Library()
@@ -41,9 +42,16 @@ def state_badge(job: Any) -> SafeString:
     state = str(job.state)
     if state == State.SCHEDULED and job.attempt:
         state = RETRYING
-    elif state == State.RUNNING and job.cancel_requested_at is not None:
+    elif state == State.RUNNING and _is_cancelled(job):
         state = CANCELLING
     return badge(STATE_WORDS.get(state, state), state)
+
+
+def _is_cancelled(job: Any) -> bool:
+    try:
+        return job.cancel_requested_at is not None
+    except ValueError:  # somebody's SQL has written what is no time
+        return True
 
 
 @register.simple_tag
@@ -117,10 +125,23 @@ def number(value: Any) -> str:
     if value is None:
         return NONE
     count = getattr(value, "number", value)
-    text = formats.number_format(count, decimal_pos=0, use_l10n=True, force_grouping=True)
+    text = number_text(count)
     if getattr(value, "capped", False):
         text += "+"
     return text
+
+
+@register.filter
+def short_name(name: str) -> SafeString:
+    """A job's name without its module, which is its title."""
+    return format_html('<span title="{}">{}</span>', name, name.rpartition(".")[2] or name)
+
+
+@register.filter
+def breakable(name: str) -> SafeString:
+    """A dotted name that a narrow column breaks after a dot or an underscore, rather than anywhere."""
+    parts = re.split(r"(?<=[._])", name)
+    return format_html_join(mark_safe("<wbr>"), "{}", ((part,) for part in parts if part))
 
 
 @register.filter

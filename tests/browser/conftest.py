@@ -47,9 +47,9 @@ def sign_in(visitor: Browser) -> Callable[[User], Browser]:
 
 @pytest.fixture
 def browser(sign_in: Callable[[User], Browser]) -> Browser:
-    """A browser with somebody signed in who may do everything."""
+    """A browser with somebody signed in who may do everything. Pages stay as they came: see ``Browser.live``."""
     browser = sign_in(AdminFactory(username="ada"))
-    browser.js("window.localStorage.clear()")
+    browser.live(False)
     return browser
 
 
@@ -61,3 +61,11 @@ def reader(sign_in: Callable[[User], Browser]) -> Browser:
         Permission.objects.filter(content_type__app_label="django_jobs", codename__startswith="view_")
     )
     return sign_in(user)
+
+
+@pytest.fixture
+def without_script(browser: Browser) -> Iterator[Browser]:
+    """A browser that runs no script."""
+    browser.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    yield browser
+    browser.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
@@ -102,19 +103,23 @@ class Browser:
 
     def button(self, label: str) -> WebElement:
         """A button by what it says, or by its accessible name."""
-        for button in self.all("button, a.dj-button"):
+        buttons = self.all("button, a.dj-button")
+        for button in buttons:
             if label in (button.text, button.accessible_name):
                 return button
-        raise AssertionError(
-            f"no button {label!r} among {[each.accessible_name for each in self.all('button')]}"
-        )
+        raise AssertionError(f"no button {label!r} among {[each.accessible_name for each in buttons]}")
 
     def js(self, script: str, *arguments: Any) -> Any:
         return self.driver.execute_script(script, *arguments)
 
     def wait(self, condition: Callable[[], Any], what: str = "") -> Any:
         """Wait until something is true; elements may come and go meanwhile."""
-        return WebDriverWait(self.driver, TIMEOUT, 0.05).until(lambda _driver: condition(), what)
+        wait = WebDriverWait(self.driver, TIMEOUT, 0.05, [StaleElementReferenceException])
+        return wait.until(lambda _driver: condition(), what)
+
+    def live(self, is_live: bool = True) -> None:
+        """Let pages refresh themselves, or not."""
+        self.js("localStorage.clear()" if is_live else "localStorage.setItem('django_jobs.live', 'paused')")
 
     # -- doing -----------------------------------------------------------------------------------------------------
 
@@ -177,6 +182,14 @@ class Browser:
             self.js("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
         )
 
+    def cut_off(self) -> list[str]:
+        """The tables of which one sees a part only."""
+        script = """
+            return [...document.querySelectorAll(".dj-scroll")]
+                .filter(each => each.scrollWidth > each.clientWidth + 1).map(each => each.id);
+        """
+        return list(self.js(script))
+
     def shot(self, name: str) -> Path:
         """Keep how the whole page looks, below ``var/screenshots``."""
         metrics = self.driver.execute_cdp_cmd("Page.getLayoutMetrics", {})
@@ -208,8 +221,6 @@ class Browser:
 
 def is_gone(element: WebElement) -> bool:
     """Whether the page that an element was on is no more."""
-    from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
-
     try:
         element.is_enabled()
     except (StaleElementReferenceException, WebDriverException):

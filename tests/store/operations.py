@@ -121,6 +121,7 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
         ),
         "purge": lambda store: store.purge("cancelled", 0.0, limit=2, now=now),
         "with_argument": lambda store: store.with_argument([job.id for job in dead], "") or True,
+        "glance": lambda store: store.glance([job.id for job in due]),
         "get": lambda store: store.get([job.id for job in due]),
         "running": lambda store: store.running(worker),
         "held_jobs": lambda store: store.held_jobs([worker, idle], 3),

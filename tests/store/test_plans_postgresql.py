@@ -74,6 +74,7 @@ INDEXES = {
     "count_dead": {FINISHED},
     "waiting": {KEY, CLAIM},
     "with_argument": {KEY},
+    "glance": {KEY},
     "get": {KEY},
     "waiting_queues": {CLAIM},
     "heartbeat": {RUNNING},
@@ -100,6 +101,7 @@ BY_ID = [
     "delete, ended",
     "select_given",
     "with_argument",
+    "glance",
     "get",
 ]
 IN_ORDER = ["claim", "promote", "next_due", "purge", "running"]

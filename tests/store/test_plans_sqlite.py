@@ -85,6 +85,7 @@ PLANS = {
     "with_argument": {"SEARCH job USING INTEGER PRIMARY KEY (rowid=?)"},
     "select_given": {"SEARCH job USING INTEGER PRIMARY KEY (rowid=?)"},
     "select_expired": {f"{FINISHED} (state=? AND finalized_at>? AND finalized_at<?)"},
+    "glance": {KEY},
     "get": {KEY},
     "record_stats": set(),
     "history": {f"SEARCH {STAT} (minute>? AND minute<?)"},

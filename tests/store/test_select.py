@@ -1,7 +1,10 @@
 """Finding jobs, in bounded statements that go on where the one before ended."""
 
+import random
+
 import pytest
 
+from django_jobs.store.rows import JOB_COLUMNS
 from django_jobs.store.selecting import Criteria
 from tests.store.builders import update, write
 
@@ -146,6 +149,23 @@ def test_tags_that_are_no_json_harm_no_search(store, make):
     write(good, "tags", '["x"]')
 
     assert store.select(Criteria(word="x")).ids == [good.id]
+
+
+def test_a_glance_leaves_out_what_is_large(store, make):
+    small = make.one(args="[1]", kwargs='{"a":2}', tags='["x"]')
+    large = make.one(
+        args=f'["{random.Random(7).randbytes(200_000).hex()}"]'
+    )  # it can't be compressed to nothing
+    update([small.id, large.id], metadata={"progress": 1}, errors=[{"number": 1}], result={"r": 1})
+    (whole, _), (seen, cut) = store.get([small.id, large.id]), store.glance([large.id, small.id])
+
+    left_out = {"errors": None, "result": None}
+    expected = {name: left_out.get(name, getattr(whole, name)) for name in JOB_COLUMNS}
+    assert {name: getattr(seen, name) for name in JOB_COLUMNS} == {**expected, "errors": []}
+    assert cut.args == "…"
+    assert cut.metadata == {"progress": 1}
+    assert len(repr(cut.values)) < 2000
+    assert store.glance([]) == []
 
 
 def test_a_text_in_the_arguments(store, make):

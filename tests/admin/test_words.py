@@ -1,0 +1,51 @@
+"""Durations and numbers in words."""
+
+import pytest
+from django.utils import translation
+
+from django_jobs.admin.words import ago_text, duration_text, number_text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 ms"),
+        (0.0123, "12 ms"),
+        (0.9994, "999 ms"),
+        (0.9996, "1.0 s"),
+        (3.44, "3.4 s"),
+        (9.96, "10 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min"),
+        (61, "1 min 1 s"),
+        (3599, "59 min 59 s"),
+        (3600, "1 h"),
+        (7500, "2 h 5 min"),
+        (86_400, "1 d"),
+        (273_600, "3 d 4 h"),
+        (-61, "\N{MINUS SIGN}1 min 1 s"),
+    ],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration_text(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.3, "now"),
+        (1, "1 s ago"),
+        (9.4, "9 s ago"),
+        (75, "1 min 15 s ago"),
+        (-75, "in 1 min 15 s"),
+        (-0.2, "now"),
+    ],
+)
+def test_ages(seconds: float, text: str) -> None:
+    assert ago_text(seconds) == text
+
+
+def test_numbers_are_written_as_the_language_does() -> None:
+    assert (number_text(1234567), number_text(10.8), number_text(0)) == ("1,234,567", "10.8", "0")
+    with translation.override("de"):
+        assert (number_text(1234567), number_text(10.8)) == ("1.234.567", "10,8")
