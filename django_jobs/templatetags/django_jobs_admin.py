@@ -68,15 +68,19 @@ def ago(context: template.Context, moment: dt.datetime | None) -> SafeString | s
     """
     if moment is None:
         return NONE
-    now = context.get("now") or timezone.now()
-    if timezone.is_naive(moment):
-        moment = timezone.make_aware(moment)
+    now = _aware(context.get("now") or timezone.now())
+    moment = _aware(moment)
     return format_html(
         '<time datetime="{}" title="{}" data-dj-ago>{}</time>',
         moment.isoformat(),
         exact(moment),
         ago_text((now - moment).total_seconds()),
     )
+
+
+def _aware(value: dt.datetime) -> dt.datetime:
+    """A moment with its zone: with USE_TZ=False models have naive ones, and rows aware ones."""
+    return timezone.make_aware(value) if timezone.is_naive(value) else value
 
 
 @register.simple_tag
