@@ -1,4 +1,4 @@
-"""The comparison with other queues: the machinery, with our own queue as the peer; and what is said of one that can't be
+"""The comparison with other queues: the machinery, with our own queue as the peer, and what is said of one that is not
 installed."""
 
 import pytest
