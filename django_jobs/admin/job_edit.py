@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path
@@ -37,7 +38,7 @@ class JSONText(forms.CharField):
     """JSON in a text area, with every digit of its numbers; the value is what it decodes to."""
 
     def __init__(self, *, kind: type, wrong: Any, **options: Any) -> None:
-        widget = forms.Textarea(attrs={"rows": 8, "spellcheck": "false", "class": "dj-code dj-json-text"})
+        widget = forms.Textarea(attrs={"spellcheck": "false", "class": "dj-code dj-json-text"})
         super().__init__(required=False, strip=False, widget=widget, **options)
         self.kind = kind
         self.wrong = wrong
@@ -111,6 +112,9 @@ class EditForm(forms.Form):
         }
         if self.why_not:
             del fields["args"], fields["kwargs"]
+        else:
+            for name in ("args", "kwargs"):
+                fields[name].widget.attrs["rows"] = min(20, max(3, str(initial[name]).count("\n") + 2))
 
     @property
     def hides(self) -> bool:
@@ -226,8 +230,9 @@ def _text(value: Any) -> str:
 
 
 def _whole_seconds(job: JobRow) -> dt.datetime:
-    moment = job.run_after
-    return (timezone.localtime(moment) if timezone.is_aware(moment) else moment).replace(microsecond=0)
+    """When it is due, as the form has it; who does not touch the field does not change the time by a fraction."""
+    moment = timezone.localtime(job.run_after).replace(microsecond=0)
+    return moment if settings.USE_TZ else timezone.make_naive(moment)
 
 
 def _why_arguments_stay(job: JobRow, shown: Shown) -> str:

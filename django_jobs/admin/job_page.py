@@ -12,7 +12,6 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path
-from django.utils import timezone
 from django.utils.translation import gettext, gettext_lazy as _
 from django.views.decorators.http import require_GET
 
@@ -72,7 +71,7 @@ class JobPage(ActionsPage):
         job = operations.get(self.id_of(object_id))
         if job is None:
             return self.gone(request, object_id)
-        now = timezone.now()
+        now = dt.datetime.now(dt.UTC)
         page = JobView(job, now)
         context = {
             "job": job,
@@ -114,7 +113,7 @@ class JobPage(ActionsPage):
         job = operations.get(job_id) if job_id < 2**63 else None
         if job is None or part not in PARTS:
             raise Http404
-        value = getattr(JobLine(job, timezone.now()).shown, part)
+        value = getattr(JobLine(job, dt.datetime.now(dt.UTC)).shown, part)
         text = (
             str(value) if isinstance(value, Undecodable) else json.dumps(value, ensure_ascii=False, indent=2)
         )

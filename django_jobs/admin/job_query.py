@@ -50,7 +50,7 @@ class JobQuery:
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self.errors: list[str] = []
-        self.now = timezone.now()
+        self.now = dt.datetime.now(dt.UTC)
         state = _text(data, "state")
         self.state = state if state in STATES else ""
         if state and not self.state:

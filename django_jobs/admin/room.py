@@ -70,6 +70,8 @@ class RoomAdmin(ReadOnlyAdmin):
         :param trail: of the breadcrumbs, those between the section and this page: titles and URLs; True: the section
             alone. By default the page is the section's own.
         """
+        # What the templates' {% url %} goes by, on a site of another name.
+        request.current_app = self.admin_site.name
         section = section or self.section
         fragment = live and request.headers.get(LIVE_HEADER) is not None
         response = TemplateResponse(
