@@ -1,4 +1,4 @@
-"""The comparison with other queues: the machinery, with our own queue as the peer, and what is said of one that is not
+"""The comparison with other queues: the machinery, with ours as the peer; and what is said of one that can't be
 installed."""
 
 import pytest
