@@ -39,7 +39,7 @@ def test_every_peer_has_its_script():
 def test_what_cannot_be_installed_is_told_with_the_reason():
     told = "import sys; sys.exit('some progress\\nERROR: nobody has it\\nmore')"
 
-    with pytest.raises(NotInstalled, match="^nobody has it$"):
+    with pytest.raises(NotInstalled, match=r"^nobody has it$"):
         check([sys.executable, "-c", told])
     with pytest.raises(NotInstalled, match="no-such-program"):
         check(["no-such-program"])
