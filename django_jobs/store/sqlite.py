@@ -22,9 +22,11 @@ from django_jobs.store.base import (
     by_claim,
     completed_as_told,
     inserted_row,
+    is_usual,
     plainly_completed,
     retried,
     started_before,
+    usual_parameters,
 )
 from django_jobs.store.rows import (
     ID,
@@ -293,6 +295,10 @@ class SQLiteStore(Store):
         if new.unique_key is not None:
             return self.insert_unique([new], now)[0]
         now = now or dt.datetime.now(dt.UTC)
+        if is_usual(new):
+            moment = self._time(now)
+            ((id_,),) = self._run_with("insert_now", {**usual_parameters(new), "now": moment})
+            return inserted_row((id_, moment, moment), new)
         return JobRow(self._run("insert", now, **self._one(new, now))[0])
 
     def _one(self, new: NewJob, now: dt.datetime) -> dict[str, Any]:

@@ -59,7 +59,8 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
     make.store.record_stats([stat], now=now)
     kinds = cycle([COMPLETED, RETRY, FAILED, SNOOZED])
     return {
-        "insert": lambda store: store.insert(new, now=now),
+        "insert": lambda store: store.insert(new._replace(priority=1, delay=5.0), now=now),
+        "insert_now": lambda store: store.insert(new),
         "insert_many": lambda store: store.insert_many(
             [new, new._replace(priority=1, delay=5.0)] * 5, now=now
         ),

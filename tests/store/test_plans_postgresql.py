@@ -31,6 +31,7 @@ PENDING = "django_jobs_job_pending"
 # The indexes of the table of jobs that each operation goes by.
 INDEXES = {
     "insert": set(),
+    "insert_now": set(),
     "insert_many": set(),
     "insert_unique": {UNIQUE},
     "insert_unique, duplicate": {UNIQUE},

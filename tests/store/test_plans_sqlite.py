@@ -32,6 +32,7 @@ IN_STATE = {
 # How each operation reaches the tables. (A SCAN by django_jobs_job_due walks, in their order, scheduled jobs only.)
 PLANS = {
     "insert": set(),
+    "insert_now": set(),
     "insert_many": set(),
     "insert_unique": set(),
     "insert_unique, duplicate": set(),
