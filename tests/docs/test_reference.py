@@ -61,6 +61,22 @@ def test_each_statement_has_a_section_with_both_texts_and_the_index_it_goes_by()
     assert "FOR UPDATE SKIP LOCKED" in claim
 
 
+@pytest.mark.parametrize(("page", "column"), [("explanation/states", -2), ("reference/indexes", -1)])
+def test_statements_that_are_told_of_exist(page: str, column: int) -> None:
+    rows = [
+        line.split(" | ")
+        for line in (DOCS / f"{page}.md").read_text("utf-8").splitlines()
+        if line.startswith("| ")
+    ]
+    told = {name for row in rows for name in re.findall(r"`([a-z_]+)`", row[column])}
+    names = {
+        path.stem for vendor in ("postgresql", "sqlite") for path in (generated.SQL / vendor).glob("*.sql")
+    }
+
+    assert told
+    assert told <= names
+
+
 @pytest.mark.parametrize(
     ("pages", "names"),
     [
