@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import django_jobs
-from django_jobs import operations, signals
+from django_jobs import backend, operations, signals, testing
 from django_jobs.conf import SETTINGS
 from django_jobs.management.commands.jobs import SUBCOMMANDS
 from tests.docs.pages import DOCS, ROOT
@@ -82,11 +82,14 @@ def test_statements_that_are_told_of_exist(page: str, column: int) -> None:
     [
         (["jobs", "context"], django_jobs.__all__),
         (["operations"], operations.__all__),
+        (["testing"], testing.__all__),
+        (["tasks"], backend.__all__),
         (["signals"], [name for name in vars(signals) if name.startswith("job_")]),
     ],
 )
 def test_each_public_name_is_in_the_reference(pages: list[str], names: list[str]) -> None:
     text = "".join(map(read, pages)) + generated.exceptions() + generated.operations()
+    text += generated.testing() + generated.tasks()
     listed = re.findall(r"^\.\. auto\w+:: (\w+)$", text, re.MULTILINE)
 
     assert set(names) - {"registry"} <= set(listed)
