@@ -235,6 +235,15 @@ class SQLiteSession(OwnSession):
     def _usable(self, connection: Any, error: BaseException) -> bool:
         return not connection.in_transaction
 
+    def file(self) -> str | None:
+        """The file that holds the database, with its whole path; None where there is none."""
+        connection = self.connection
+        with self._errors:
+            for _, name, path in connection.execute("PRAGMA database_list"):
+                if name == "main":
+                    return path or None
+        return None
+
     def data_version(self) -> int:
         """A number that changes when another connection, of any process, has committed."""
         connection = self.connection
@@ -252,7 +261,7 @@ class SQLiteStore(Store):
             database="SQLite",
             exclusive_across_processes=True,
             exclusive_across_hosts=False,
-            wakes_by=f"watching the file every {WATCH_INTERVAL * 1000:g} ms",
+            wakes_by=f"watching the file, every {WATCH_INTERVAL * 1000:g} ms while it is written",
             wakes_within=float(conf.get("POLL_INTERVAL")),
             concurrent_completion_writes=self.completion_concurrency,
             clock="this host",
