@@ -35,6 +35,26 @@ def test_not_unless_the_setting_says_so(settings):
     assert not embedded.is_wanted(SERVE, {"RUN_MAIN": "true"}), "the checks tell of it"
 
 
+def test_it_waits_until_all_apps_are_loaded(monkeypatch):
+    seen = []
+
+    class Event:
+        def wait(self):
+            seen.append("waited")
+
+    def make(options):
+        seen.append("made")
+        raise ValueError("that is all")
+
+    monkeypatch.setattr(embedded.apps, "ready_event", Event())
+    monkeypatch.setattr(embedded, "Worker", make)
+    thread = embedded._Embedded()
+    thread.run()
+    thread.stop()
+
+    assert seen == ["waited", "made"]
+
+
 WANTED = {"DJANGO_JOBS": '{"RUNSERVER_WORKER": true}'}
 
 
