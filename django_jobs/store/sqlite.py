@@ -88,7 +88,7 @@ _READS = frozenset(
         "select_queues",
         "select_running",
         "select_scheduled",
-        "unfolded_hours",
+        "unfolded_stats",
         "waiting",
         "waiting_queues",
         "with_argument",
@@ -535,11 +535,11 @@ class SQLiteStore(Store):
             return None
         return Ticked(ScheduleRow(*rows[0]), job)
 
-    def fold_stats(self, hour: dt.datetime) -> int:
+    def fold_stats(self, start: dt.datetime, step: int) -> int:
+        after, until = self._time(start), self._after(start, step)
         with self.session.transaction():
-            self._run("fold_stats", None, hour=self._time(hour))
-            minutes = {"after": self._time(hour), "older_than": self._after(hour, 3600.0), "limit": -1}
-            return len(self._run("purge_stats", None, **minutes))
+            self._run("fold_stats", None, start=after, until=until)
+            return len(self._run("purge_stats", None, after=after, older_than=until, limit=-1))
 
 
 def _key(job: NewJob, now: dt.datetime) -> tuple[str | None, str | None]:

@@ -92,7 +92,7 @@ PLANS = {
     "history": {f"SEARCH {STAT} (minute>? AND minute<?)"},
     "queue_history": {f"SEARCH {STAT} (minute>?)"},
     "failures": {"SCAN django_jobs_stat USING INDEX django_jobs_stat_failed"},
-    "unfolded_hours": {f"SEARCH {STAT} (minute>?)", f"SEARCH {STAT} (minute>? AND minute<?)"},
+    "unfolded_stats": {f"SEARCH {STAT} (minute>?)", f"SEARCH {STAT} (minute>? AND minute<?)"},
     "fold_stats": {f"SEARCH {STAT} (minute>? AND minute<?)"},
     "purge_stats": {
         "SEARCH django_jobs_stat USING INTEGER PRIMARY KEY (rowid=?)",
