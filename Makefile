@@ -19,7 +19,7 @@ STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-sqlite test-postgresql install lint format types migrations check clean
+.PHONY: help demo serve test test-sqlite test-postgresql install lint format types migrations docs check clean
 
 help:  ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,8 +68,12 @@ types: install  ## Check types with mypy
 migrations: install  ## Check that the migrations are those of the models
 	@$(BIN)/python manage.py makemigrations --check --dry-run
 
+docs: install  ## Build the documentation into docs/_build/html; a warning is an error
+	@$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo 'Open docs/_build/html/index.html'
+
 check: lint types migrations test  ## All of the above
 
 clean:  ## Remove the environment, the demo's database and caches
-	rm -rf $(VENV) var build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) var build dist docs/_build docs/reference/_generated .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find django_jobs testproject tests -name __pycache__ -type d -prune -exec rm -rf {} +

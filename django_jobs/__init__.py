@@ -10,10 +10,16 @@ from django_jobs.exceptions import (
     InvalidArguments,
     InvalidJob,
     InvalidSchedule,
+    NotRegistered,
+    OutcomeNotStorable,
     Retry,
     Snooze,
     TimedOut,
+    UndecodableArguments,
+    WorkerError,
+    WorkerLost,
 )
+from django_jobs.results import ResultNotStorable
 from django_jobs.schedules import periodic
 
 __version__ = "0.1.0"
@@ -27,9 +33,15 @@ __all__ = [
     "InvalidSchedule",
     "JobContext",
     "JobDefinition",
+    "NotRegistered",
+    "OutcomeNotStorable",
+    "ResultNotStorable",
     "Retry",
     "Snooze",
     "TimedOut",
+    "UndecodableArguments",
+    "WorkerError",
+    "WorkerLost",
     "aenqueue_many",
     "current_job",
     "enqueue_many",

@@ -291,6 +291,12 @@ def queue_retention() -> dict[str, Ages]:
     return {name: _in_seconds(ages) for name, ages in get("RETENTION").get("queues", {}).items()}
 
 
+def unkept(queue_name: str) -> frozenset[str]:
+    """The states in which that queue's jobs are deleted as they end."""
+    ages = {**retention(), **queue_retention().get(queue_name, {})}
+    return frozenset(state for state, age in ages.items() if age == 0)
+
+
 def statistics_retention() -> float | None:
     """Seconds that statistics are kept; None keeps them for ever, and with 0 there are none."""
     return _in_seconds({"": get("STATISTICS_RETENTION")})[""]

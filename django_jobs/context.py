@@ -17,7 +17,7 @@ from asgiref.sync import sync_to_async
 from django.db import DatabaseError, connections, transaction
 from django.db.transaction import TransactionManagementError
 
-from django_jobs import limits
+from django_jobs import conf, limits
 from django_jobs.databases import jobs_database
 from django_jobs.exceptions import Cancel, ClaimLost, Snooze
 from django_jobs.results import encode_result
@@ -42,11 +42,13 @@ class AttemptState:
 
     __slots__ = (
         "completed",
+        "completing",
         "lock",
         "lost",
         "metadata",
         "progressed_at",
         "result",
+        "row",
         "told_cancelled",
         "told_late",
         "watch",
@@ -61,10 +63,21 @@ class AttemptState:
         # It has stored its own completion, with this result, in a transaction that is committed.
         self.completed = False
         self.result: str | None = None
+        # The row as it was stored, if that has deleted it.
+        self.row: JobRow | None = None
+        # What is to be called when that transaction is committed.
+        self.completing: Callable[[], None] | None = None
         self.lost = False
         # should_stop() was true, for this reason: the job ends because of it, not because its work is done.
         self.told_cancelled = False
         self.told_late = False
+
+    def is_completing(self, using: str) -> bool:
+        """Whether it has stored its completion in the transaction that is open: a rollback takes that back."""
+        completing = self.completing
+        return completing is not None and any(
+            entry[1] is completing for entry in connections[using].run_on_commit
+        )
 
     def take_metadata(self) -> str | None:
         """What is still to be merged, as a JSON object; it is the caller's to store from now on."""
@@ -310,17 +323,23 @@ class JobContext:
                 f"{using!r}. Call it inside transaction.atomic(using={using!r}), or just return the result."
             )
         state = state_of(self._here)
-        if state.completed:
+        if state.completed or state.is_completing(using):
             return False
         if state.metadata:
             self._flush(state)  # a finished job takes none
-        ended = django_store(using).finish([Outcome(self.job.id, self.job.claims, COMPLETED, result=text)])
+        store, outcome = django_store(using), Outcome(self.job.id, self.job.claims, COMPLETED, result=text)
+        if COMPLETED in conf.unkept(self.job.queue_name):
+            unkept = {self.job.id: (COMPLETED,)}
+            ended = store.finish_and_delete([outcome], unkept, whole_rows=True)
+        else:
+            ended = store.finish([outcome])
         if not ended or not ended[0].stored:
             row = ended[0].job if ended else None
             if row is not None and row.state == COMPLETED and row.claims == self.job.claims:
                 return False
             self._lose(state)
-        transaction.on_commit(partial(_completed, state, text), using=using)
+        state.completing = partial(_completed, state, text, ended[0].job)
+        transaction.on_commit(state.completing, using=using)
         return True
 
     def _lose(self, state: AttemptState) -> NoReturn:
@@ -337,8 +356,9 @@ class JobContext:
         return jobs_database(self._signs.using if self._signs is not None else None)
 
 
-def _completed(state: AttemptState, text: str | None) -> None:
+def _completed(state: AttemptState, text: str | None, row: JobRow | None) -> None:
     state.result = text
+    state.row = row
     state.completed = True
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, NamedTuple
 
 from asgiref.sync import async_to_sync, iscoroutinefunction, markcoroutinefunction, sync_to_async
 
-from django_jobs import enqueueing, options as checked, redaction, uniqueness
+from django_jobs import declared_tasks, enqueueing, options as checked, redaction, uniqueness
 from django_jobs.arguments import Arguments
 from django_jobs.backoff import as_policy
 from django_jobs.context import JobContext
@@ -34,6 +34,7 @@ T = TypeVar("T")
 
 Delay = float | dt.timedelta
 UniqueOption = bool | str | Callable[..., str | None]
+ExceptionClasses = type[BaseException] | Sequence[type[BaseException]]
 BackoffOption = Delay | Sequence[Delay] | Callable[[int, BaseException | None, Any], Delay] | None
 
 
@@ -58,6 +59,10 @@ class Options:
 class JobDefinition(Generic[P, R]):
     """A job function with its options: what ``@job`` makes of a function."""
 
+    #: Called after an attempt's outcome is stored, as receivers of ``job_finished`` are, by the same thread: with the
+    #: job as stored, what it raised, how that reads, and the alias of its database. Most definitions have none.
+    on_stored: Callable[[JobRow, BaseException | None, str | None, str], None] | None = None
+
     def __init__(
         self,
         function: Callable[..., Any],
@@ -66,6 +71,7 @@ class JobDefinition(Generic[P, R]):
         *,
         backoff: BackoffOption = None,
         give_up_on: tuple[type[BaseException], ...] = (),
+        retry_on: tuple[type[BaseException], ...] | None = None,
         takes_context: bool = False,
         aliases: tuple[str, ...] = (),
         atomic: bool = False,
@@ -76,6 +82,7 @@ class JobDefinition(Generic[P, R]):
         self.options = options
         self.backoff = as_policy(backoff)
         self.give_up_on = give_up_on
+        self.retry_on = retry_on
         self.takes_context = takes_context
         self.aliases = aliases
         # An object is async when its __call__ is.
@@ -86,6 +93,8 @@ class JobDefinition(Generic[P, R]):
         self.redact = redact
         # Whether an attempt is a call of the function in a thread, and nothing more.
         self.is_plain = not self.is_async and not atomic and options.timeout is None
+        # The same, and the function is called with the job's arguments alone.
+        self.is_bare = self.is_plain and not takes_context
         self.arguments = Arguments(function, skip=1 if takes_context else 0)
         self.place = Place.of(function)
         self.__doc__ = function.__doc__
@@ -263,6 +272,8 @@ class Registry:
     def __init__(self) -> None:
         self._definitions: dict[str, JobDefinition[Any, Any]] = {}
         self._names: dict[str, JobDefinition[Any, Any]] = {}
+        #: Those of the definitions, by name and alias, that are told of stored outcomes.
+        self.listening: dict[str, JobDefinition[Any, Any]] = {}
 
     def add(self, definition: JobDefinition[Any, Any]) -> None:
         """Register a definition under its name and aliases.
@@ -279,15 +290,25 @@ class Registry:
         self._definitions[definition.name] = definition
         for name in (definition.name, *definition.aliases):
             self._names[name] = definition
+            if definition.on_stored is not None:
+                self.listening[name] = definition
+            else:
+                self.listening.pop(name, None)
 
     def get(self, name: str) -> JobDefinition[Any, Any] | None:
         """The definition with this name or alias, or None."""
+        known = self._names.get(name)
+        return known if known is not None else declared_tasks.find(name)
+
+    def known(self, name: str) -> JobDefinition[Any, Any] | None:
+        """What is registered under this name or alias by now, or None."""
         return self._names.get(name)
 
     def remove(self, definition: JobDefinition[Any, Any]) -> None:
         """Forget a definition; for tests that define one."""
         for name in (definition.name, *definition.aliases):
             self._names.pop(name, None)
+            self.listening.pop(name, None)
         self._definitions.pop(definition.name, None)
 
     def __iter__(self) -> Iterator[JobDefinition[Any, Any]]:
@@ -314,7 +335,8 @@ def job(
     priority: int = ...,
     max_attempts: int | None = ...,
     backoff: BackoffOption = ...,
-    give_up_on: type[BaseException] | Sequence[type[BaseException]] = ...,
+    give_up_on: ExceptionClasses = ...,
+    retry_on: ExceptionClasses | None = ...,
     name: str | None = ...,
     aliases: Iterable[str] = ...,
     using: str | None = ...,
@@ -333,7 +355,8 @@ def job(
     priority: int = ...,
     max_attempts: int | None = ...,
     backoff: BackoffOption = ...,
-    give_up_on: type[BaseException] | Sequence[type[BaseException]] = ...,
+    give_up_on: ExceptionClasses = ...,
+    retry_on: ExceptionClasses | None = ...,
     name: str | None = ...,
     aliases: Iterable[str] = ...,
     using: str | None = ...,
@@ -352,7 +375,8 @@ def job(
     priority: int = 0,
     max_attempts: int | None = None,
     backoff: BackoffOption = None,
-    give_up_on: type[BaseException] | Sequence[type[BaseException]] = (),
+    give_up_on: ExceptionClasses = (),
+    retry_on: ExceptionClasses | None = None,
     takes_context: bool = False,
     name: str | None = None,
     aliases: Iterable[str] = (),
@@ -375,6 +399,10 @@ def job(
         holds on), or a callable of ``(attempt, exception, job)``. By default attempt to the power of four seconds,
         10 % more or less, a day at most.
     :param give_up_on: exception classes after which the job is a dead letter at once.
+    :param retry_on: the only exception classes after which it is tried again; after any other it is a dead letter at
+        once. By default all. Where both match, ``give_up_on`` wins. A ``Retry`` is always obeyed, and an attempt that
+        timed out, or whose worker was lost or stopped, is tried again in any case, since that is no word of the
+        function's.
     :param takes_context: pass a :class:`~django_jobs.context.JobContext` as the first argument.
     :param name: the name in the rows; by default the dotted path of the function. Rows outlive deploys: a name, once
         used, should stay, or become one of the ``aliases``.
@@ -408,8 +436,8 @@ def job(
     def define(function: Callable[..., Any]) -> JobDefinition[Any, Any]:
         if isinstance(function, staticmethod):
             function = function.__func__
-        chosen = _path(function) if name is None else checked.check_name(name)
-        _check_function(function, chosen)
+        chosen = path_of(function) if name is None else checked.check_name(name)
+        check_function(function, chosen)
         try:
             definition: JobDefinition[Any, Any] = JobDefinition(
                 function,
@@ -428,7 +456,8 @@ def job(
                     chosen,
                 ),
                 backoff=checked.check_backoff(backoff, chosen),
-                give_up_on=checked.check_exceptions(give_up_on, chosen),
+                give_up_on=checked.check_exceptions(give_up_on, "give_up_on", chosen),
+                retry_on=checked.check_retry_on(retry_on, chosen),
                 takes_context=takes_context,
                 aliases=old_names,
                 atomic=checked.check_atomic(atomic, function, chosen),
@@ -445,7 +474,7 @@ def job(
     return define if function is None else define(function)
 
 
-def _path(function: Any) -> str:
+def path_of(function: Any) -> str:
     """The dotted path by which a worker finds the function."""
     if not callable(function) or isinstance(function, JobDefinition):
         raise InvalidJob(f"@job decorates a function, not {shown(function)}.")
@@ -461,7 +490,7 @@ def _path(function: Any) -> str:
     return path
 
 
-def _check_function(function: Any, name: str) -> None:
+def check_function(function: Any, name: str) -> None:
     """Raise InvalidJob for what a worker could call, but not to any use."""
     if not callable(function) or isinstance(function, JobDefinition | type):
         raise InvalidJob(f"@job decorates a function, not {shown(function)}.")

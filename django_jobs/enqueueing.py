@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -55,7 +56,11 @@ def prepare(definition: JobDefinition[Any, Any], args: Sequence[Any], kwargs: Ma
 def enqueue(definition: JobDefinition[Any, Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> JobRow:
     """Insert one job."""
     new, using = prepare(definition, args, kwargs)
-    alias = jobs_database(using)
+    return insert(new, jobs_database(using), using)
+
+
+def insert(new: NewJob, alias: str, using: str | None = None) -> JobRow:
+    """Insert a job that was checked into the database ``alias``; ``using`` is what was given for it, if it was."""
     return _told([django_store(alias).insert(new)], alias, [using])[0]
 
 
@@ -97,6 +102,8 @@ def enqueue_calls(
     most_bytes = conf.get("MAX_ARGUMENT_BYTES")
     arguments = definition.arguments
     more = _more(definition)
+    # Past the named tuple's own constructor, which is a function in Python: this runs for every job.
+    make, usual = partial(tuple.__new__, NewJob), NewJob("")[8:]
     new = []
     for position, call in enumerate(calls):
         args: Sequence[Any] = ()
@@ -115,7 +122,7 @@ def enqueue_calls(
             encoded = arguments.encode(args, kwargs, most_bytes)
         except InvalidArguments as error:
             raise InvalidArguments(f"{definition.name}.enqueue_many(): call {position}: {error}") from None
-        one = NewJob(*options, *encoded)
+        one = make((*options, *encoded, *usual))
         new.append(one if more is None else more(one, args, kwargs))
     using = definition.options.using
     return _insert(new, jobs_database(using), () if using is None else repeat(using)) if new else []

@@ -43,6 +43,26 @@ class TimedOut(RuntimeError):
     """The attempt took longer than the job's timeout."""
 
 
+class NotRegistered(LookupError):
+    """Recorded of a job whose name is no job function's that the worker knows."""
+
+
+class OutcomeNotStorable(RuntimeError):
+    """Recorded in the place of an outcome that the database refused."""
+
+
+class UndecodableArguments(ValueError):
+    """Recorded of a job whose arguments in the database can't be read."""
+
+
+class WorkerError(RuntimeError):
+    """Recorded of an attempt that the worker itself failed at."""
+
+
+class WorkerLost(RuntimeError):
+    """Recorded of an attempt whose worker died, or stopped, before it had ended."""
+
+
 class Control(Exception):
     """A handler's word on its own outcome: raise it, or return it."""
 

@@ -192,13 +192,26 @@ def check_backoff(backoff: Any, name: str) -> Any:
     return backoff
 
 
-def check_exceptions(classes: Any, name: str) -> tuple[type[BaseException], ...]:
+def check_exceptions(classes: Any, option: str, name: str) -> tuple[type[BaseException], ...]:
     """Exception classes as a tuple, else raise InvalidJob."""
     given = classes if isinstance(classes, tuple | list) else (classes,)
     for each in given:
         if not (isinstance(each, type) and issubclass(each, BaseException)):
-            raise InvalidJob(f"give_up_on of {name} has {shown(each)}; it must be exception classes.")
+            raise InvalidJob(f"{option} of {name} has {shown(each)}; it must be exception classes.")
     return tuple(given)
+
+
+def check_retry_on(classes: Any, name: str) -> tuple[type[BaseException], ...] | None:
+    """Exception classes as a tuple; None stands for all. Raises InvalidJob."""
+    if classes is None:
+        return None
+    given = check_exceptions(classes, "retry_on", name)
+    if not given:
+        raise InvalidJob(
+            f"retry_on of {name} is empty. Leave it out to try again after any exception; a job that is never tried "
+            f"again has max_attempts=1."
+        )
+    return given
 
 
 def _check_text(value: Any, option: str, length: int, name: str) -> None:

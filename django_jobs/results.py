@@ -9,7 +9,11 @@ from django_jobs.serialization import NotStorable, encode_storable
 
 
 class ResultNotStorable(NotStorable):
-    """What a job returned can't be stored; the message says what, where, and what to do."""
+    """What a job returned can't be stored; the message says what, where, and what to do.
+
+    The job is a dead letter at once, whatever attempts are left and whatever its ``retry_on`` says: its work is done,
+    and would do all of it again, to fail at the same end. (With ``atomic=True`` what it wrote is rolled back.)
+    """
 
 
 def encode_result(result: Any) -> str | None:

@@ -223,8 +223,8 @@ def periodic(
 ) -> Callable[[F], F]:
     """Run a job periodically: ``@periodic("*/5 * * * *")`` or ``@periodic(every=timedelta(minutes=5))``.
 
-    It stands above or below ``@job``, and may stand there several times, each with a key. For each tick there is one
-    job, however many workers there are; what happens in the hours around daylight saving stands in
+    It stands above or below ``@job`` (or ``@task``), and may stand there several times, each with a key. For each tick
+    there is one job, however many workers there are; what happens in the hours around daylight saving stands in
     :mod:`django_jobs.timing`.
 
     :param cron: five fields (minute, hour, day of the month, month, day of the week), or ``@hourly``, ``@daily``,
@@ -250,8 +250,10 @@ def periodic(
     def decorate(target: F) -> F:
         from django_jobs.definitions import JobDefinition
 
-        if isinstance(target, JobDefinition):
-            schedules.add(given.declaration(key, target.name, target))
+        # A task of Django's framework keeps what it is to this queue.
+        definition: Any = getattr(target, "definition", target)
+        if isinstance(definition, JobDefinition):
+            schedules.add(given.declaration(key, definition.name, definition))
             return target
         function: Any = target.__func__ if isinstance(target, staticmethod) else target
         if not callable(function) or isinstance(function, type):

@@ -32,9 +32,10 @@ job_enqueued = Signal()
 job_started = Signal()
 
 #: After an attempt's outcome is stored, in the order of each job's attempts; not when the claim was lost. Arguments:
-#: ``job``, the row as stored; ``outcome``: "completed", "failed" (a dead letter), "retried", "snoozed" or
-#: "cancelled"; ``seconds`` that the attempt took; ``error``, its class and message, or None. Sent by the thread that
-#: stores outcomes: a slow receiver holds that up, so leave long work to a job.
+#: ``job``, the row as stored (and deleted with that, if such a job is not kept at all); ``outcome``: "completed",
+#: "failed" (a dead letter), "retried", "snoozed" or "cancelled"; ``seconds`` that the attempt took; ``error``, its
+#: class and message, or None. Sent by the thread that stores outcomes: a slow receiver holds that up, so leave long
+#: work to a job.
 job_finished = Signal()
 
 

@@ -10,16 +10,16 @@ from django_jobs import registry
 
 
 @pytest.fixture
-def shop(tmp_path, monkeypatch):
+def market(tmp_path, monkeypatch):
     """A package for an app of the test's own; its files are written by the test."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(registry, "_definitions", dict(registry._definitions))
     monkeypatch.setattr(registry, "_names", dict(registry._names))
-    package = tmp_path / "shop"
+    package = tmp_path / "market"
     package.mkdir()
     (package / "__init__.py").touch()
     yield package
-    for name in [name for name in sys.modules if name.partition(".")[0] == "shop"]:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "market"]:
         del sys.modules[name]
 
 
@@ -28,46 +28,46 @@ def ready():
 
 
 @pytest.mark.parametrize("module", ["jobs", "tasks"])
-def test_the_modules_of_each_app_are_imported(shop, settings, module):
-    (shop / f"{module}.py").write_text("from django_jobs import job\n@job\ndef pack(): ...\n")
+def test_the_modules_of_each_app_are_imported(market, settings, module):
+    (market / f"{module}.py").write_text("from django_jobs import job\n@job\ndef pack(): ...\n")
 
-    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "shop"]
+    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "market"]
 
-    assert f"shop.{module}.pack" in registry
+    assert f"market.{module}.pack" in registry
 
 
-def test_both_modules_of_one_app(shop, settings):
+def test_both_modules_of_one_app(market, settings):
     for module in ("jobs", "tasks"):
-        (shop / f"{module}.py").write_text("from django_jobs import job\n@job\ndef pack(): ...\n")
+        (market / f"{module}.py").write_text("from django_jobs import job\n@job\ndef pack(): ...\n")
 
-    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "shop"]
+    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "market"]
 
-    assert "shop.jobs.pack" in registry
-    assert "shop.tasks.pack" in registry
-
-
-def test_a_package_is_a_module(shop, settings):
-    (shop / "tasks").mkdir()
-    (shop / "tasks" / "__init__.py").write_text("from django_jobs import job\n@job\ndef pack(): ...\n")
-
-    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "shop"]
-
-    assert "shop.tasks.pack" in registry
+    assert "market.jobs.pack" in registry
+    assert "market.tasks.pack" in registry
 
 
-def test_other_modules_are_not(shop, settings):
-    (shop / "views.py").write_text("from django_jobs import job\n@job\ndef pack(): ...\n")
+def test_a_package_is_a_module(market, settings):
+    (market / "tasks").mkdir()
+    (market / "tasks" / "__init__.py").write_text("from django_jobs import job\n@job\ndef pack(): ...\n")
 
-    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "shop"]
+    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "market"]
 
-    assert "shop.views.pack" not in registry
+    assert "market.tasks.pack" in registry
 
 
-def test_an_error_in_a_module_is_not_hidden(shop, settings):
-    (shop / "tasks.py").write_text("import nothing_of_this_name\n")
+def test_other_modules_are_not(market, settings):
+    (market / "views.py").write_text("from django_jobs import job\n@job\ndef pack(): ...\n")
+
+    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "market"]
+
+    assert "market.views.pack" not in registry
+
+
+def test_an_error_in_a_module_is_not_hidden(market, settings):
+    (market / "tasks.py").write_text("import nothing_of_this_name\n")
 
     with pytest.raises(ModuleNotFoundError, match="nothing_of_this_name"):
-        settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "shop"]
+        settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "market"]
 
 
 def test_starting_twice_changes_nothing():

@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy
 
 from django_jobs import InvalidArguments, InvalidJob
 from django_jobs.arguments import Arguments
+from tests.worker.fakes import row
 
 PLENTY = 1_000_000
 
@@ -248,7 +249,7 @@ class TestEncode:
             ),
             (
                 Group(pk=1),
-                "is of type Group, which is not JSON. It is a model instance: pass its pk and load it in",
+                "is of type Group, which is not JSON. It is a model instance: pass its pk and load it",
             ),
             (
                 Group.objects.all(),
@@ -259,6 +260,10 @@ class TestEncode:
                 "is of type QueryDict, which is not JSON. It has lists of values: pass .dict(), or",
             ),
             (ErrorList(["wrong"]), "is of type ErrorList, which is not JSON. It is read in a way of its own"),
+            (
+                row(),
+                "is of type JobRow, which is not JSON. It is a job: pass its id, and read it with django_jobs.op",
+            ),
             ((number for number in [1]), "is of type generator, which is not JSON. Pass list(value)."),
             (
                 range(3),

@@ -108,6 +108,7 @@ class TestJob:
         assert add.queue_name == "default"
         assert (add.options.priority, add.options.max_attempts, add.options.run_after) == (0, None, None)
         assert add.backoff is DEFAULT
+        assert add.retry_on is None
         assert (add.give_up_on, add.takes_context, add.aliases, add.is_async) == ((), False, (), False)
 
     def test_with_arguments(self):
@@ -129,6 +130,7 @@ class TestJob:
             max_attempts=1,
             backoff=Exponential(base=2),
             give_up_on=[KeyError, LookupError],
+            retry_on=[OSError],
             takes_context=True,
             name="everything",
             aliases=["one", "two"],
@@ -139,11 +141,23 @@ class TestJob:
         assert definition.options.using == "default"
         assert definition.backoff == Exponential(base=2)
         assert definition.give_up_on == (KeyError, LookupError)
+        assert definition.retry_on == (OSError,)
         assert definition.takes_context
         assert definition.aliases == ("one", "two")
 
     def test_one_exception_class_to_give_up_on(self):
         assert job(give_up_on=KeyError)(plain).give_up_on == (KeyError,)
+
+    def test_exception_classes_are_checked_where_they_are_given(self):
+        with pytest.raises(
+            InvalidJob, match=r"^retry_on of tests\.test_definitions\.plain has 'OSError'; it must be"
+        ):
+            job(retry_on="OSError")(plain)
+
+    def test_another_variant_of_a_job_keeps_its_exception_classes(self):
+        definition = job(retry_on=OSError, give_up_on=KeyError)(plain).using(priority=1)
+
+        assert (definition.retry_on, definition.give_up_on) == ((OSError,), (KeyError,))
 
     def test_looks_like_the_function(self):
         assert add.__doc__ == "Add."

@@ -16,6 +16,7 @@ from django_jobs.options import (
     check_exceptions,
     check_name,
     check_queue_name,
+    check_retry_on,
     check_run_after,
 )
 
@@ -139,12 +140,33 @@ class TestRunAfter:
 class TestGiveUpOn:
     @pytest.mark.parametrize("classes", [KeyError, (KeyError,), [KeyError]])
     def test_becomes_a_tuple(self, classes):
-        assert check_exceptions(classes, "job") == (KeyError,)
+        assert check_exceptions(classes, "give_up_on", "job") == (KeyError,)
 
     def test_may_be_nothing(self):
-        assert check_exceptions((), "job") == ()
+        assert check_exceptions((), "give_up_on", "job") == ()
 
     @pytest.mark.parametrize("classes", [None, "KeyError", KeyError("x"), int, [KeyError, int], {KeyError}])
     def test_must_be_exception_classes(self, classes):
         with pytest.raises(InvalidJob, match=r"^give_up_on of job has .*; it must be exception classes\.$"):
-            check_exceptions(classes, "job")
+            check_exceptions(classes, "give_up_on", "job")
+
+
+class TestRetryOn:
+    @pytest.mark.parametrize("classes", [KeyError, (KeyError,), [KeyError]])
+    def test_becomes_a_tuple(self, classes):
+        assert check_retry_on(classes, "job") == (KeyError,)
+
+    def test_none_is_all(self):
+        assert check_retry_on(None, "job") is None
+
+    @pytest.mark.parametrize("classes", ["KeyError", KeyError("x"), int, [KeyError, int], {KeyError}])
+    def test_must_be_exception_classes(self, classes):
+        with pytest.raises(InvalidJob, match=r"^retry_on of job has .*; it must be exception classes\.$"):
+            check_retry_on(classes, "job")
+
+    @pytest.mark.parametrize("classes", [(), []])
+    def test_must_not_be_empty(self, classes):
+        with pytest.raises(
+            InvalidJob, match=r"^retry_on of job is empty\. Leave it out .* has max_attempts=1\.$"
+        ):
+            check_retry_on(classes, "job")

@@ -64,6 +64,7 @@ class TestEncode:
             raise RecursionError("maximum recursion depth exceeded")
 
         monkeypatch.setattr("django_jobs.serialization.encode", refuse)
+        monkeypatch.setattr("django_jobs.serialization._encode_bounded", refuse)
 
         with pytest.raises(
             NotStorable, match=r"^the result can't be written as JSON: maximum recursion depth"

@@ -346,7 +346,7 @@ class TestOfAnAttempt:
 
     def test_without_receivers_nothing_is_made(self, define, monkeypatch):
         sent = []
-        for name in ("recorder", "attempt"):
+        for name in ("followers", "attempt"):
             monkeypatch.setattr(
                 sys.modules[f"django_jobs.worker.{name}"], "send", lambda *given, **more: sent.append(given)
             )

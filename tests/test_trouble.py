@@ -96,7 +96,8 @@ def test_many_queues_are_not_all_told(at_work):
 def test_a_late_worker(at_work):
     late = worker(["mail"], host="web2", heartbeat_at=ago(seconds=40), expires_at=ago(seconds=10))
 
-    text = f"Worker {late.pk} (web2, process 12) has not been heard of for 40 s; its jobs are about to be taken from it."
+    who = f"Worker {late.pk} (web2, process 12)"
+    text = f"{who} has not been heard of for 40 s; its jobs are about to be taken from it."
     assert found() == [("error", text, Target("worker", str(late.pk)))]
 
 

@@ -267,11 +267,22 @@ class Migration(migrations.Migration):
                         condition=models.Q(
                             models.Q(
                                 ("finalized_at__isnull", False),
-                                ("state__in", ("completed", "failed", "cancelled")),
+                                models.Q(
+                                    ("state", "completed"),
+                                    ("state", "failed"),
+                                    ("state", "cancelled"),
+                                    _connector="OR",
+                                ),
                             ),
                             models.Q(
                                 ("finalized_at__isnull", True),
-                                ("state__in", ("pending", "scheduled", "available", "running")),
+                                models.Q(
+                                    ("state", "running"),
+                                    ("state", "available"),
+                                    ("state", "scheduled"),
+                                    ("state", "pending"),
+                                    _connector="OR",
+                                ),
                             ),
                             _connector="OR",
                         ),

@@ -4,16 +4,7 @@ Those that act on many jobs take a :class:`Filter`, one id or several, work in b
 own, and return a :class:`Result`: how many were done, and why the others were not.
 """
 
-from django_jobs.operations.acting import (
-    cancel,
-    delete,
-    purge,
-    purge_failed,
-    release,
-    retry,
-    run_now,
-    update,
-)
+from django_jobs.operations.acting import cancel, delete, purge, purge_failed, release, retry, run_now, update
 from django_jobs.operations.counting import Count, QueueStats, counts, stats, stats_by_queue, stats_for
 from django_jobs.operations.editing import edit
 from django_jobs.operations.filters import Filter, InvalidFilter

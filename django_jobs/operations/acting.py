@@ -10,6 +10,8 @@ import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from django.db import transaction
+
 from django_jobs import limits
 from django_jobs.databases import jobs_database
 from django_jobs.exceptions import InvalidJob
@@ -22,6 +24,7 @@ from django_jobs.states import FINISHED, WAITING, State
 from django_jobs.store import Store, django_store
 from django_jobs.store.rows import JobRow
 from django_jobs.store.selecting import MOST, Criteria
+from django_jobs.store.statistics import record_ended
 
 Jobs = Filter | int | Iterable[int]
 
@@ -41,13 +44,16 @@ def cancel(
         wanted = wanted.within(*WAITING, State.RUNNING)
 
     def do(store: Store, ids: list[int], result: Result) -> list[JobRow]:
-        answers = store.cancel(ids)
-        for job in answers:
+        answers = store.cancel_each(ids)
+        ended = [job for job, at_once in answers if at_once]
+        # Not within the caller's transaction: the rows of statistics that it wrote would be locked until it ends.
+        transaction.on_commit(lambda: record_ended(store, ended), using=jobs_database(using), robust=True)
+        for job, _ in answers:
             if job.state == State.CANCELLED or job.cancel_requested_at is not None:
                 result.did(job.id)
             else:
                 result.skip(job.id, f"it has ended: {job.state}")
-        return answers
+        return [job for job, _ in answers]
 
     return _each_batch(wanted, using, do, steps, after)
 

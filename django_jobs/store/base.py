@@ -11,6 +11,7 @@ import datetime as dt
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from django.db import IntegrityError
@@ -27,6 +28,7 @@ from django_jobs.store.rows import (
     PRIORITY,
     RUN_AFTER,
     WORKER_COLUMNS,
+    Cancelled,
     Ended,
     Heartbeat,
     HeldJob,
@@ -181,14 +183,20 @@ class Store(ScheduleStatements, StatisticsStatements, BulkStatements):
         self, worker_id: int, queue_name: str, limit: int, now: dt.datetime | None = None
     ) -> list[JobRow]:
         """Claim up to ``limit`` available jobs of a queue, in their order: priority, then time, then id."""
-        rows = self._run("claim", now, worker_id=worker_id, queue_name=queue_name, limit=limit)
-        jobs = [JobRow(row) for row in rows]
-        if len(jobs) > 1:
+        return self._claimed(self._run("claim", now, worker_id=worker_id, queue_name=queue_name, limit=limit))
+
+    def _claimed(self, rows: list[tuple[Any, ...]]) -> list[JobRow]:
+        """The jobs of a claim, in their order."""
+        if len(rows) > 1:
             try:
-                jobs.sort(key=_order)
+                # Two stable sorts by what C can compare, the second of what is mostly alike: a third of one by a key
+                # of our own. Texts of moments in UTC sort as the moments do, also with fewer digits: "+" and "." come
+                # before all digits.
+                rows.sort(key=_by_time)
+                rows.sort(key=_by_priority, reverse=True)
             except (ValueError, TypeError):  # a time that somebody's SQL wrote: the claim stands all the same
-                jobs.sort(key=_order_of_any)
-        return jobs
+                rows.sort(key=_order_of_any)
+        return [*map(JobRow, rows)]
 
     @abstractmethod
     def finish(
@@ -201,6 +209,22 @@ class Store(ScheduleStatements, StatisticsStatements, BulkStatements):
         whole, in :attr:`Ended.job`.
         """
 
+    @abstractmethod
+    def finish_and_delete(
+        self,
+        outcomes: Sequence[Outcome],
+        unkept: Mapping[int, Iterable[str]],
+        now: dt.datetime | None = None,
+        whole_rows: bool = False,
+    ) -> list[Ended]:
+        """:meth:`finish`, and with it delete those that end in a state that is not kept.
+
+        The same answers: one that was deleted is told as it was stored. One that is completed and holds its key for a
+        period stays until that is over. One statement; on SQLite two, in one transaction.
+
+        :param unkept: for each job, by id, the states in which it is not kept.
+        """
+
     def _ended(
         self, outcomes: Sequence[Outcome], rows: list[tuple[Any, ...]], whole_rows: bool
     ) -> list[Ended]:
@@ -208,7 +232,8 @@ class Store(ScheduleStatements, StatisticsStatements, BulkStatements):
             jobs = [JobRow(row[:_WIDTH]) for row in rows]
             ended = [Ended(job.id, job.state, True, job) for job in jobs]
         else:
-            ended = [Ended(row[0], row[1], True) for row in rows]
+            new: Any = tuple.__new__  # a named tuple's own constructor is a function in Python
+            ended = [new(Ended, (row[0], row[1], True, None)) for row in rows]
         if len(ended) < len(outcomes):
             stored = {item.id for item in ended}
             lost = [outcome.id for outcome in outcomes if outcome.id not in stored]
@@ -235,7 +260,14 @@ class Store(ScheduleStatements, StatisticsStatements, BulkStatements):
 
     def cancel(self, ids: Sequence[int], now: dt.datetime | None = None) -> list[JobRow]:
         """Cancel waiting jobs at once, and running ones by request. Returns all that exist, as they now are."""
-        return self._jobs(self._run("cancel", now, ids=self._ids(sorted(ids))))
+        return [job for job, _ in self.cancel_each(ids, now)]
+
+    def cancel_each(self, ids: Sequence[int], now: dt.datetime | None = None) -> list[Cancelled]:
+        """:meth:`cancel`, which also says of each whether it ended by that."""
+        rows = self._run("cancel", now, ids=self._ids(sorted(ids)))
+        return [
+            Cancelled(JobRow(row[:_WIDTH]), bool(row[_WIDTH])) for row in sorted(rows, key=itemgetter(ID))
+        ]
 
     def retry(self, ids: Sequence[int], now: dt.datetime | None = None) -> list[Retried]:
         """Make finished jobs available again, with no attempt spent. Returns all that exist, as they now are.
@@ -473,14 +505,11 @@ def _leadership(rows: list[tuple[Any, ...]]) -> LeadershipRow | None:
     return LeadershipRow(name, holder, term, until)
 
 
-def _order(job: JobRow) -> tuple[int, str, int]:
-    # Texts of moments in UTC sort as the moments do, also with fewer digits: "+" and "." come before all digits.
-    values = job.values
-    return (-values[PRIORITY], values[RUN_AFTER], values[ID])
+_by_time = itemgetter(RUN_AFTER, ID)
+_by_priority = itemgetter(PRIORITY)
 
 
-def _order_of_any(job: JobRow) -> tuple[int, dt.datetime, int]:
-    values = job.values
+def _order_of_any(values: tuple[Any, ...]) -> tuple[int, dt.datetime, int]:
     try:
         run_after = parse_timestamp(values[RUN_AFTER])
     except (ValueError, AttributeError):
@@ -539,6 +568,13 @@ def plainly_completed(outcomes: Sequence[Outcome]) -> bool:
         if kind != COMPLETED or result is not None or errors is not None:
             return False
     return len({outcome[0] for outcome in outcomes}) == len(outcomes)
+
+
+def completed_as_told(outcomes: Sequence[Outcome]) -> list[Ended]:
+    """What to tell of completions that were all stored."""
+    # A named tuple's own constructor is a function in Python.
+    new: Any = tuple.__new__
+    return [new(Ended, (outcome[0], COMPLETED, True, None)) for outcome in outcomes]
 
 
 def by_claim(jobs: Sequence[JobRow]) -> list[JobRow]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import socket
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -22,6 +23,7 @@ from django_jobs.store.base import (
     plainly_completed,
     started_before,
 )
+from django_jobs.store.low_water import LowWater
 from django_jobs.store.rows import (
     ID,
     JOB_COLUMNS,
@@ -36,7 +38,7 @@ from django_jobs.store.rows import (
     Ticked,
     Updated,
 )
-from django_jobs.store.sessions import OwnSession
+from django_jobs.store.sessions import OwnSession, Session
 from django_jobs.store.statements import Statement
 from django_jobs.store.unique import Found, asked_for
 
@@ -139,6 +141,10 @@ class PostgreSQLStore(Store):
 
     vendor = "postgresql"
 
+    def __init__(self, session: Session, notify: bool = True) -> None:
+        super().__init__(session, notify)
+        self.low_water = LowWater()
+
     def guarantees(self) -> Guarantees:
         return Guarantees(
             database="PostgreSQL",
@@ -184,6 +190,34 @@ class PostgreSQLStore(Store):
         if new.unique_key is not None:
             return self.insert_unique([new], now)[0]
         return JobRow(self._run("insert", now, **self._one(new))[0][:_WIDTH])
+
+    def claim(
+        self, worker_id: int, queue_name: str, limit: int, now: dt.datetime | None = None
+    ) -> list[JobRow]:
+        water = self.low_water
+        began = time.monotonic()
+        if parts := water.parts(queue_name):
+            highest, lowest, moments, ids = zip(*parts, strict=True)
+            rows = self._run(
+                "claim_on",
+                now,
+                worker_id=worker_id,
+                queue_name=queue_name,
+                limit=limit,
+                highest=array_literal(highest),
+                lowest=array_literal(lowest),
+                moments=text_array_literal(moments),
+                ids=array_literal(ids),
+            )
+            jobs = self._claimed(rows)
+            water.went_on(queue_name, time.monotonic() - began, jobs)
+            if jobs:
+                return jobs
+            # What made somebody look may lie before the marks.
+            began = time.monotonic()
+        jobs = super().claim(worker_id, queue_name, limit, now)
+        water.began(queue_name, time.monotonic() - began, jobs)
+        return jobs
 
     def insert_many(self, new: Sequence[NewJob], now: dt.datetime | None = None) -> list[JobRow]:
         if not new:
@@ -297,26 +331,40 @@ class PostgreSQLStore(Store):
     ) -> list[Ended]:
         if not outcomes:
             return []
-        ids, claims, kinds, delays, classes, errors, results = zip(*sorted(outcomes, key=_by_id), strict=True)
         if not whole_rows and plainly_completed(outcomes):
+            ids, claims, *_ = zip(*sorted(outcomes, key=_by_id), strict=True)
             rows = self._run("complete", now, ids=array_literal(ids), claims=array_literal(claims))
             return self._ended(outcomes, rows, whole_rows)
-        rows = self._run_with(
-            "finish",
-            {
-                "now": self._time(now),
-                "notify": self.notify,
-                "ids": array_literal(ids),
-                "claims": array_literal(claims),
-                "kinds": array_literal(kinds),
-                "delays": _sparse(delays, array_literal),
-                "error_classes": _sparse(classes, text_array_literal),
-                "errors": _sparse(errors, text_array_literal),
-                "results": _sparse(results, text_array_literal),
-            },
-            whole_rows,
-        )
+        rows = self._run_with("finish", self._outcomes(sorted(outcomes, key=_by_id), now), whole_rows)
         return self._ended(outcomes, rows, whole_rows)
+
+    def finish_and_delete(
+        self,
+        outcomes: Sequence[Outcome],
+        unkept: Mapping[int, Iterable[str]],
+        now: dt.datetime | None = None,
+        whole_rows: bool = False,
+    ) -> list[Ended]:
+        if not outcomes:
+            return []
+        ordered = sorted(outcomes, key=_by_id)
+        states = text_array_literal([",".join(unkept.get(outcome.id, ())) for outcome in ordered])
+        parameters = {**self._outcomes(ordered, now), "unkept": states}
+        return self._ended(outcomes, self._run_with("finish_and_delete", parameters, whole_rows), whole_rows)
+
+    def _outcomes(self, ordered: Sequence[Outcome], now: dt.datetime | None) -> dict[str, Any]:
+        ids, claims, kinds, delays, classes, errors, results = zip(*ordered, strict=True)
+        return {
+            "now": self._time(now),
+            "notify": self.notify,
+            "ids": array_literal(ids),
+            "claims": array_literal(claims),
+            "kinds": array_literal(kinds),
+            "delays": _sparse(delays, array_literal),
+            "error_classes": _sparse(classes, text_array_literal),
+            "errors": _sparse(errors, text_array_literal),
+            "results": _sparse(results, text_array_literal),
+        }
 
     def merge_metadata(
         self, patches: Sequence[tuple[int, int, str]], now: dt.datetime | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, Self
@@ -64,6 +65,9 @@ JOB_COLUMNS = (
     TIMEOUT,
     KEY_UNTIL,
 ) = range(len(JOB_COLUMNS))
+
+
+_MOMENTS = (RUN_AFTER, CREATED_AT, ATTEMPTED_AT, FINALIZED_AT, CANCEL_REQUESTED_AT, KEY_UNTIL)
 
 
 def _plain(index: int) -> Any:
@@ -177,10 +181,21 @@ class JobRow:
         return f"<job {self.id} {self.name} {self.state}>"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, JobRow) and other.values == self.values
+        if not isinstance(other, JobRow):
+            return False
+        # The same moment is text on one connection and a datetime on another.
+        return other.values == self.values or _with_moments(other) == _with_moments(self)
 
     def __hash__(self) -> int:
         return hash(self.values[ID])
+
+
+def _with_moments(job: JobRow) -> list[Any]:
+    values = list(job.values)
+    for index in _MOMENTS:
+        with contextlib.suppress(ValueError):  # what somebody's SQL wrote there is compared as it is
+            values[index] = parse_timestamp(values[index])
+    return values
 
 
 class Duplicate(JobRow):
@@ -246,6 +261,13 @@ class Retried(NamedTuple):
     job: JobRow
     done: bool
     reason: str = ""
+
+
+class Cancelled(NamedTuple):
+    """A job that was to be cancelled, as it now is; ``at_once`` says whether it waited, and is cancelled now."""
+
+    job: JobRow
+    at_once: bool
 
 
 class Released(NamedTuple):

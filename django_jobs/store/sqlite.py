@@ -20,6 +20,7 @@ from django_jobs.store.base import (
     Guarantees,
     Store,
     by_claim,
+    completed_as_told,
     inserted_row,
     plainly_completed,
     retried,
@@ -320,7 +321,11 @@ class SQLiteStore(Store):
             rows=json.dumps(texts, ensure_ascii=False),
         )
         rows.sort()
-        return [inserted_row(row, job) for row, job in zip(rows, new, strict=True)]
+        created_at = self._time(now)
+        return [
+            inserted_row((row[0], due[job[4], job[5]], created_at), job)
+            for row, job in zip(rows, new, strict=True)
+        ]
 
     def _insert_unique(self, new: Sequence[NewJob], now: dt.datetime | None) -> Sequence[Found | None]:
         now = now or dt.datetime.now(dt.UTC)
@@ -374,13 +379,30 @@ class SQLiteStore(Store):
         rows = self._run_with("finish", {"now": self._time(now), "rows": texts}, whole_rows)
         return self._ended(outcomes, rows, whole_rows)
 
+    def finish_and_delete(
+        self,
+        outcomes: Sequence[Outcome],
+        unkept: Mapping[int, Iterable[str]],
+        now: dt.datetime | None = None,
+        whole_rows: bool = False,
+    ) -> list[Ended]:
+        if not outcomes:
+            return []
+        now = now or dt.datetime.now(dt.UTC)
+        with self.session.transaction():
+            ended = self.finish(outcomes, now, whole_rows)
+            gone = [item.id for item in ended if item.stored and item.state in unkept.get(item.id, ())]
+            if gone:
+                self._run("finish_and_delete", now, ids=self._ids(gone))
+        return ended
+
     def _complete(self, outcomes: Sequence[Outcome], now: dt.datetime) -> list[Ended]:
         claims = ",".join([f'"{outcome[0]}":{outcome[1]}' for outcome in outcomes])
         # Nothing to learn but whether all were stored; rows that come back one by one cost as much as the update.
         counting = statement("sqlite", "complete", returning=False)
         (changed,) = self.session.fetch(counting, {"now": self._time(now), "claims": f"{{{claims}}}"})[0]
         if changed == len(outcomes):
-            return [Ended(outcome[0], COMPLETED, True) for outcome in outcomes]
+            return completed_as_told(outcomes)
         return self._look_again(outcomes, now) if changed else self._ended(outcomes, [], False)
 
     def _look_again(self, outcomes: Sequence[Outcome], now: dt.datetime) -> list[Ended]:

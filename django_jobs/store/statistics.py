@@ -6,11 +6,20 @@ Counts over history come from the table of statistics; those of what is there ar
 from __future__ import annotations
 
 import datetime as dt
+import logging
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from django.db import DatabaseError
+
+from django_jobs import conf
 from django_jobs.serialization import encode, parse_timestamp
+from django_jobs.states import FINISHED
+from django_jobs.store.rows import JobRow
+
+logger = logging.getLogger("django_jobs.worker")
 
 # For so long, at least, statistics are kept by the minute; the keeper adds up older ones by the hour.
 BY_MINUTE_SECONDS = 48 * 3600.0
@@ -241,3 +250,24 @@ def _moment(value: Any) -> dt.datetime:
     moment = parse_timestamp(value)
     assert moment is not None
     return moment
+
+
+def record_ended(store: StatisticsStatements, jobs: Iterable[JobRow], outcome: str | None = None) -> None:
+    """Count jobs that ended without a worker to tell of it: cancelled while they waited, or rescued. How long they ran,
+    nobody knows.
+
+    :param outcome: what became of them; by default what their state says.
+
+    What fails is logged: what has happened stands, counted or not.
+    """
+    if conf.statistics_retention() == 0:
+        return
+    counts: Counter[tuple[str, str, str, str]] = Counter()
+    for job in jobs:
+        word = outcome or (job.state if job.state in FINISHED else "retried")
+        error_class = job.error_class if word in ("failed", "retried") else None
+        counts[job.queue_name, job.name, word, error_class or ""] += 1
+    try:
+        store.record_stats([StatRow(*key, count) for key, count in counts.items()])
+    except (DatabaseError, OSError) as error:
+        logger.warning("The statistics can't be written: %s", error)

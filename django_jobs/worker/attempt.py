@@ -39,6 +39,12 @@ Instead: TypeAlias = Literal["for the loop", "given up"]
 
 GiveUp: TypeAlias = Callable[[Record], None]
 
+# A named tuple's own constructor is a function in Python; for the outcome that nearly all jobs have it would be a tenth
+# of what the worker does around a job.
+new: Any = tuple.__new__
+_OUTCOME = Outcome(0, 0, COMPLETED)[3:]
+_ATTEMPTED = Attempted(Outcome(0, 0, COMPLETED), JobRow(()), 0.0)[3:]
+
 
 class Runner:
     """Runs attempts: in the calling thread, or on the event loop.
@@ -90,20 +96,24 @@ class Runner:
         except (ValueError, TypeError) as error:
             return outcomes.undecodable(job, definition, error)
         here = [job, definition, self.signs, None]
-        call: Callable[..., Any] = self._call
-        if not usual:
-            self._watch(here, give_up)
-            if definition.is_atomic:
-                call = self._call_atomic
         # A context of its own: what the job sets (language, time zone, context variables) ends with it.
         try:
-            result = Context().run(call, here, args, kwargs)
+            if usual and definition.is_bare and self._around is None and not job_started.receivers:
+                result = Context().run(_call_bare, here, definition.function, args, kwargs)
+            elif usual:
+                result = Context().run(self._call, here, args, kwargs)
+            else:
+                self._watch(here, give_up)
+                call = self._call_atomic if definition.is_atomic else self._call
+                result = Context().run(call, here, args, kwargs)
         except BaseException as error:
             # SystemExit, KeyboardInterrupt and GeneratorExit are the job's own, too.
             return self._ended(here, None, error, perf_counter() - started)
         seconds = perf_counter() - started
         if result is None and here[STATE] is None:
-            return Attempted(Outcome(values[ID], values[CLAIMS], COMPLETED), job, seconds)
+            outcome = new(Outcome, (values[ID], values[CLAIMS], COMPLETED, *_OUTCOME))
+            attempted: Attempted = new(Attempted, (outcome, job, seconds, *_ATTEMPTED))
+            return attempted
         return self._ended(here, result, None, seconds)
 
     def is_for_loop(self, job: JobRow) -> bool:
@@ -216,7 +226,7 @@ class Runner:
         word = isinstance(error, Control) or (error is None and issubclass(type(result), Control))
         interrupted = isinstance(error, asyncio.CancelledError)
         if state.completed:
-            attempted = outcomes.stored(job, state.result, error, seconds)
+            attempted = outcomes.stored(state.row or job, state.result, error, seconds)
         elif state.told_cancelled and not word and (error is None or interrupted):
             attempted = outcomes.cancelled(job, result, seconds)
         elif watch is not None and not word and (state.told_late or (interrupted and watch.is_late())):
@@ -250,6 +260,11 @@ class _Interruption:
         """Cancel the task, from any thread."""
         with contextlib.suppress(RuntimeError):  # the loop is closed, and all on it cancelled
             self.event_loop.call_soon_threadsafe(self.task.cancel)
+
+
+def _call_bare(here: list[Any], function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
+    running.set(here)
+    return function(*args, **kwargs)
 
 
 def _call_job(context: JobContext) -> Any:

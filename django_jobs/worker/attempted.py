@@ -22,3 +22,5 @@ class Attempted(NamedTuple):
     metadata: str | None = None
     #: The job stored its completion itself, in a transaction that is committed.
     stored: bool = False
+    #: What it raised, where the job's definition is told of that; it holds all that it happened in.
+    exception: BaseException | None = None

@@ -23,11 +23,19 @@ class Buffer:
         self._closed = False
 
     def put(self, jobs: Iterable[JobRow]) -> None:
-        """Add claimed jobs, and wake as many executors as can work on them."""
+        """Add claimed jobs, and wake an executor; it wakes the next while there are jobs left.
+
+        To wake all at once would have them fight for the interpreter over jobs that, if they are short, the first has
+        done before the last is awake.
+        """
         with self._filled:
             self.jobs.extend(jobs)
-            if self.waiting:
-                self._filled.notify(min(self.waiting, len(self.jobs)))
+            self._wake_next()
+
+    def _wake_next(self) -> None:
+        """Wake one more executor, if one waits and there is a job left for it. Holds the lock."""
+        if self.waiting and self.jobs:
+            self._filled.notify()
 
     def wait(self, timeout: float | None = None) -> JobRow | None:
         """The next job; None when none came in time, or the buffer is closed.
@@ -51,9 +59,11 @@ class Buffer:
                         return None
                     continue
                 try:
-                    return self.jobs.popleft()
+                    job = self.jobs.popleft()
                 except IndexError:  # an executor on the fast path, which holds no lock, was faster
                     continue
+                self._wake_next()
+                return job
             return None
 
     def tell_low(self) -> None:

@@ -19,11 +19,11 @@ from collections.abc import Callable, Sequence
 from django.db.utils import DatabaseError, DataError, IntegrityError, InterfaceError, OperationalError
 
 from django_jobs.serialization import decode
-from django_jobs.signals import job_finished
-from django_jobs.store.base import CANCELLED, COMPLETED, FAILED, RETRY, SNOOZED, Store
-from django_jobs.store.rows import CLAIMS, Ended, Outcome
+from django_jobs.store.base import COMPLETED, FAILED, Store
+from django_jobs.store.rows import Ended, JobRow, Outcome
 from django_jobs.worker.attempted import Attempted
 from django_jobs.worker.failures import with_error
+from django_jobs.worker.finishing import finish, reconcile
 from django_jobs.worker.parts import one_line, pause_after, until
 from django_jobs.worker.retention import Retention
 
@@ -52,13 +52,20 @@ class Completer:
     :param open_store: opens a store on a connection of its own; each writer has one.
     :param on_stored: called, in the order of each job's outcomes, with a batch that is stored and what the database
         has of it, by id; a job that is not in it is gone.
+    :param is_lost: whether the worker may have lost its claim of a job.
     """
 
     name = "completer"
 
-    def __init__(self, open_store: Callable[[], Store], on_stored: OnStored) -> None:
+    def __init__(
+        self,
+        open_store: Callable[[], Store],
+        on_stored: OnStored,
+        is_lost: Callable[[JobRow], bool] = lambda _: False,
+    ) -> None:
         self._open_store = open_store
         self._on_stored = on_stored
+        self._is_lost = is_lost
         self.retention = Retention()
         self._outcomes: deque[Attempted] = deque()
         self._deferred: list[Attempted] = []
@@ -254,7 +261,7 @@ class Completer:
                 patches = [attempted for attempted in batch if attempted.metadata is not None]
                 if patches:
                     _merge_metadata(store, patches)
-                ended = self._finish(store, [attempted.outcome for attempted in batch])
+                ended = finish(store, batch, self.retention)
             except Exception as error:
                 repeated = True
                 failures += 1
@@ -281,13 +288,8 @@ class Completer:
                     self._write_halves(store, batch, failures)
                     return
             else:
-                self._stored(store, batch, ended, repeated)
+                self._stored(batch, ended, repeated)
                 return
-
-    def _finish(self, store: Store, outcomes: list[Outcome]) -> list[Ended]:
-        if job_finished.receivers:  # they get the rows as stored; nobody else needs them
-            return store.finish(outcomes, whole_rows=True)
-        return store.finish(outcomes)
 
     def _write_halves(self, store: Store, batch: list[Attempted], failures: int) -> None:
         middle = len(batch) // 2
@@ -311,14 +313,14 @@ class Completer:
         if not self._is_well(store):
             return False
         try:
-            self._stored(store, [poison], self._finish(store, [poison.outcome]), repeated=True)
+            self._stored([poison], finish(store, [poison], self.retention), repeated=True)
             return True
         except Exception as error:
             if _is_away(error):
                 return False
             replaced = _in_its_place(poison, error)
         try:
-            ended = self._finish(store, [replaced.outcome])
+            ended = finish(store, [replaced], self.retention)
         except Exception as error:
             logger.warning("The error of job %s can't be stored either: %s", poison.job.id, one_line(error))
             if _is_away(error) or not self._is_well(store):
@@ -331,7 +333,7 @@ class Completer:
             )
             return True
         logger.error("Job %s: %s", poison.job.id, replaced.error)
-        self._stored(store, [replaced], ended, repeated=True)
+        self._stored([replaced], ended, repeated=True)
         return True
 
     def _is_well(self, store: Store) -> bool:
@@ -343,42 +345,12 @@ class Completer:
             return False
         return True
 
-    def _stored(self, store: Store, batch: list[Attempted], ended: list[Ended], repeated: bool) -> None:
-        by_id = {item.id: item for item in ended}
-        if repeated:
-            # An earlier try may have been stored and its answer lost: then the claim is the same, and over.
-            for attempted in batch:
-                item = by_id.get(attempted.outcome.id)
-                if (
-                    item is not None
-                    and item.job is not None
-                    and not item.stored
-                    and item.state in _STATES_AFTER[attempted.outcome.kind]
-                    and item.job.values[CLAIMS] == attempted.outcome.claims
-                ):
-                    by_id[item.id] = item._replace(stored=True)
-        for attempted in batch:
-            if attempted.stored:
-                # The job has completed itself, and has committed that; the finish found it so, or it is deleted by now.
-                item = by_id.get(attempted.outcome.id)
-                job = item.job if item is not None and item.state == "completed" else None
-                by_id[attempted.outcome.id] = Ended(attempted.outcome.id, "completed", True, job)
+    def _stored(self, batch: list[Attempted], ended: list[Ended], repeated: bool) -> None:
+        by_id = reconcile(batch, ended, repeated, self.retention, self._is_lost)
         try:
             self._on_stored(batch, by_id)
         except BaseException:  # the site's code: whatever it raises, the writer must live
             logger.exception("What is to happen after outcomes are stored failed")
-        if self.retention.deletes_at_once:
-            self.retention.delete_ended(store, [attempted.job for attempted in batch], by_id)
-
-
-# What a job can be after an outcome was stored; cancelled by request, too.
-_STATES_AFTER = {
-    COMPLETED: ("completed",),
-    FAILED: ("failed", "cancelled"),
-    CANCELLED: ("cancelled",),
-    RETRY: ("scheduled", "available", "failed", "cancelled"),
-    SNOOZED: ("scheduled", "available", "cancelled"),
-}
 
 
 def _is_of_an_outcome(error: Exception) -> bool:

@@ -38,11 +38,17 @@ class EventLoop:
             if self._closed:
                 raise RuntimeError("the event loop is closed")
             if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(
-                    target=self._run, args=(self._loop,), name="django_jobs-event-loop", daemon=True
+                loop = asyncio.new_event_loop()
+                thread = threading.Thread(
+                    target=self._run, args=(loop,), name="django_jobs-event-loop", daemon=True
                 )
-                self._thread.start()
+                try:
+                    thread.start()
+                except BaseException:
+                    loop.close()
+                    raise
+                # Not before: a loop without its thread would take jobs that nobody runs.
+                self._loop, self._thread = loop, thread
             self._loop.call_soon_threadsafe(callback, *args)
 
     def run(

@@ -13,9 +13,10 @@ import logging
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from django_jobs.store.rows import JobRow
 from django_jobs.worker import connections
@@ -41,6 +42,10 @@ class Slot:
         self.done = 0
         self.seconds = 0.0
         self.thread: threading.Thread | None = None  # None while the place is lent
+
+
+# A place, and what its thread is to record first.
+Place: TypeAlias = tuple[Slot, Record | None]
 
 
 class Executors:
@@ -70,8 +75,10 @@ class Executors:
         self._taken: set[Slot] = set()  # by a thread or an async job; empty when all has ended
         self._threads: set[threading.Thread] = set()
         self._spare = 0
-        self._freed: queue.SimpleQueue[Slot | None] = queue.SimpleQueue()  # for spare threads; None: end
+        self._freed: queue.SimpleQueue[Place | None] = queue.SimpleQueue()  # for spare threads; None: end
         self._started = 0
+        self._unstarted: deque[Place] = deque()  # for which no thread could be started
+        self._short_of_threads = False  # and that was told
 
     def start(self) -> None:
         """Start the threads; executors that were stopped can be started again."""
@@ -81,7 +88,11 @@ class Executors:
                 if slot in self._taken:
                     continue
                 self._taken.add(slot)
-            self._start_thread(slot)
+            try:
+                self._start_thread(slot)
+            except BaseException:
+                self._leave(slot)
+                raise
 
     def stop(self) -> None:
         """Ask the threads to end, each when its job has ended. What is still in the buffer stays there."""
@@ -94,6 +105,7 @@ class Executors:
     def join(self, timeout: float | None = None) -> bool:
         """Wait until all jobs and threads have ended; whether they have. Attempts that were given up don't count."""
         deadline = None if timeout is None else time.monotonic() + timeout
+        self.recover()
         with self._changed:
             if not self._changed.wait_for(lambda: not self._taken, timeout):
                 return False
@@ -101,6 +113,11 @@ class Executors:
         for thread in threads:
             thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
         return not any(thread.is_alive() for thread in threads)
+
+    def recover(self) -> None:
+        """Try again to start the threads that could not be started. To be called now and then; costs nothing else."""
+        for _ in range(len(self._unstarted)):
+            self._hand_to_thread(*self._unstarted.popleft())
 
     def totals(self) -> tuple[int, float]:
         """Jobs done so far, and the seconds they took, added up."""
@@ -127,15 +144,22 @@ class Executors:
                 daemon=True,
             )
             self._threads.add(thread)
-        thread.start()
-
-    def _loop(self, slot: Slot | None, first: Record | None) -> None:
-        thread = threading.current_thread()
         try:
-            if slot is not None and first is not None:
-                self._emit_record(slot, first)
-            while slot is not None:
-                slot = self._wait_for_a_place() if self._keep_at_work(slot) == FOR_THE_LOOP else None
+            thread.start()
+        except BaseException:
+            with self._changed:
+                self._threads.discard(thread)
+            raise
+
+    def _loop(self, slot: Slot, first: Record | None) -> None:
+        thread = threading.current_thread()
+        place: Place | None = (slot, first)
+        try:
+            while place is not None:
+                slot, first = place
+                if first is not None:
+                    self._emit_record(slot, first)
+                place = self._wait_for_a_place() if self._keep_at_work(slot) == FOR_THE_LOOP else None
         finally:
             connections.close_all()
             with self._changed:
@@ -209,7 +233,7 @@ class Executors:
             self._taken.discard(slot)
             self._changed.notify_all()
 
-    def _wait_for_a_place(self) -> Slot | None:
+    def _wait_for_a_place(self) -> Place | None:
         """Be spare; None when it is time to end."""
         with self._changed:
             if self.buffer.closed:
@@ -272,25 +296,38 @@ class Executors:
         self._hand_to_thread(slot)
 
     def _hand_to_thread(self, slot: Slot, first: Record | None = None) -> None:
-        """Let a thread go on with this place, and record what is to be recorded first."""
-        if first is None:
-            with self._changed:
-                if self.buffer.closed:
-                    self._taken.discard(slot)
-                    self._changed.notify_all()
-                    return
-                if self._spare:
-                    self._spare -= 1
-                    self._freed.put(slot)
-                    return
-        self._start_thread(slot, first)
+        """Let a thread go on with this place, and record what is to be recorded first.
+
+        The place is not lost when no thread can be started: that is tried again (:meth:`recover`).
+        """
+        with self._changed:
+            if first is None and self.buffer.closed:
+                self._taken.discard(slot)
+                self._changed.notify_all()
+                return
+            if self._spare:
+                self._spare -= 1
+                self._freed.put((slot, first))
+                return
+        try:
+            self._start_thread(slot, first)
+        except (RuntimeError, MemoryError) as error:
+            if not self._short_of_threads:
+                logger.error("No thread can be started for a place of the pool; it is tried again: %s", error)
+            self._short_of_threads = True
+            if first is not None and not self.crowded():  # how the attempt ended must not wait for that
+                self._emit_record(slot, first)
+                first = None
+            self._unstarted.append((slot, first))
+        else:
+            self._short_of_threads = False
 
     def _give_up(self, slot: Slot, stray: threading.Thread | None, record: Record) -> None:
         """The attempt in this place goes on and on: let another thread record that, and go on with the place."""
         if stray is not None:
             with self._changed:
                 self._threads.discard(stray)  # nobody waits for it any more
-        self._start_thread(slot, record)
+        self._hand_to_thread(slot, record)
 
     def _emit_record(self, slot: Slot, record: Record) -> None:
         job = slot.job

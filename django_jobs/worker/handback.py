@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from django_jobs import conf
 from django_jobs.store.base import COMPLETED, Store
 from django_jobs.store.rows import CLAIMS, ID, JobRow, Outcome
+from django_jobs.store.statistics import record_ended
 from django_jobs.worker.keeper import RESCUE_SPREAD
 from django_jobs.worker.parts import Part, until
 from django_jobs.worker.shared_notes import Notes
-from django_jobs.worker.tallies import record_rescued
 
 logger = logging.getLogger("django_jobs.supervisor")
 
@@ -119,7 +119,9 @@ class HandBack(Part):
                 estate.counts["released"] += len(store.release(unstarted))
             if completed:
                 ended = store.finish([Outcome(job.id, job.claims, COMPLETED) for job in completed])
-                estate.counts["completed"] += sum(item.stored for item in ended)
+                stored = {item.id for item in ended if item.stored}
+                estate.counts["completed"] += len(stored)
+                record_ended(store, [job for job in completed if job.id in stored], "completed")
             if others:
                 self._rescue(store, estate, worker_id, others)
             if len(jobs) < BATCH:
@@ -134,7 +136,7 @@ class HandBack(Part):
             reason=f"{estate.name}.",
             most_errors=conf.get("MAX_ERRORS"),
         )
-        record_rescued(store, jobs)
+        record_ended(store, jobs)
         for job in jobs:
             estate.counts["rescued"] += 1
             logger.warning(

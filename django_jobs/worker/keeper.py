@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 from django_jobs import conf
 from django_jobs.store.base import Store
+from django_jobs.store.statistics import record_ended
 from django_jobs.worker.archive import Archive
 from django_jobs.worker.parts import Part
 from django_jobs.worker.retention import Retention
-from django_jobs.worker.tallies import record_rescued
 from django_jobs.worker.ticker import Ticker
 
 logger = logging.getLogger("django_jobs.keeper")
@@ -150,7 +150,7 @@ class Keeper(Part):
                     "Job %d %s (attempt %d of %d) of lost worker %s is now %s",
                     job.id, job.name, job.attempt, job.max_attempts, job.worker_id, job.state,
                 )  # fmt: skip
-            record_rescued(self.store, jobs)
+            record_ended(self.store, jobs)
             if len(jobs) < BATCH or self._stopping.is_set():
                 break
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from django_jobs.backoff import delay_after
 from django_jobs.context import STATE, AttemptState
-from django_jobs.definitions import JobDefinition
+from django_jobs.definitions import JobDefinition, registry
 from django_jobs.exceptions import Cancel, Control, Retry, Snooze, TimedOut, seconds as checked
 from django_jobs.results import ResultNotStorable, encode_result
 from django_jobs.serialization import parse_timestamp
@@ -68,7 +68,7 @@ def controlled(job: JobRow, definition: Definition, word: Control, seconds: floa
                 else max(checked(cast("float", word.delay)), 0.0)
             )
         except Exception as error:
-            return failed(job, definition, error, seconds)
+            return failed(job, definition, error, seconds, in_any_case=True)
         if isinstance(word, Snooze):
             return Attempted(Outcome(job.id, job.claims, SNOOZED, delay), job, seconds)
         if delay is None:
@@ -78,13 +78,26 @@ def controlled(job: JobRow, definition: Definition, word: Control, seconds: floa
 
 
 def failed(
-    job: JobRow, definition: Definition, error: BaseException, seconds: float, name: str | None = None
+    job: JobRow,
+    definition: Definition,
+    error: BaseException,
+    seconds: float,
+    name: str | None = None,
+    *,
+    in_any_case: bool = False,
 ) -> Attempted:
-    """It raised."""
-    if name is None and isinstance(error, ResultNotStorable):
-        name = "django_jobs.ResultNotStorable"
+    """It raised.
+
+    :param in_any_case: whether it is tried again though ``retry_on`` does not have it: it is no error of its own.
+    """
     # As an except clause compares: no class is asked for its opinion.
-    if definition.give_up_on and not set(definition.give_up_on).isdisjoint(type(error).__mro__):
+    kinds = type(error).__mro__
+    if ResultNotStorable in kinds:
+        # Its work is done; another attempt would do all of it twice, and fail at the same end.
+        return recorded(job, error, seconds, FAILED, name="django_jobs.ResultNotStorable")
+    if not set(definition.give_up_on).isdisjoint(kinds) or not (
+        in_any_case or definition.retry_on is None or not set(definition.retry_on).isdisjoint(kinds)
+    ):
         return recorded(job, error, seconds, FAILED, name=name)
     delay = delay_after(definition.backoff, job.values[ATTEMPT], error, job)
     return recorded(job, error, seconds, RETRY, delay, name)
@@ -118,7 +131,7 @@ def timed_out(
     if error is not None:
         timeout = TimedOut(f"{timeout} It ended with {class_name(error)}: {message_of(error)}")
         timeout.__traceback__ = error.__traceback__
-    return failed(job, definition, timeout, seconds, TIMED_OUT)
+    return failed(job, definition, timeout, seconds, TIMED_OUT, in_any_case=True)
 
 
 def given_up(here: list[Any], watch: Watch) -> Attempted:
@@ -128,7 +141,7 @@ def given_up(here: list[Any], watch: Watch) -> Attempted:
     error = TimedOut(
         f"It took longer than its timeout of {watch.seconds:g} s, and did not end when it was told to."
     )
-    attempted = failed(job, here[1], error, time.monotonic() - watch.started, TIMED_OUT)
+    attempted = failed(job, here[1], error, time.monotonic() - watch.started, TIMED_OUT, in_any_case=True)
     if watch.interrupt is None:
         trace = stack_of(watch.thread_id)
         errors = with_error(job, TIMED_OUT, message_of(error), trace)
@@ -155,9 +168,10 @@ def recorded(
     except Exception:
         logger.exception("The error of job %s could not be recorded in full", job.id)
         errors = with_error(job, name, "", "")
-    return Attempted(
+    attempted = Attempted(
         Outcome(job.id, job.claims, kind, delay, name, errors), job, seconds, f"{name}: {message}", trace
     )
+    return attempted._replace(exception=cause) if job.name in registry.listening else attempted
 
 
 def unregistered(job: JobRow) -> Attempted:

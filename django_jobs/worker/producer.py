@@ -90,6 +90,8 @@ class Producer(Part):
         self._full = False  # the last claim got all that it asked for
         self._waiting: list[str] = []  # queues that had jobs when last asked, and when that was
         self._asked_at = 0.0
+        self._named: set[str] = set()  # queues that wake-ups have named since
+        self._ask = True  # something else than a named queue calls for a look
         self._done, self._seconds, self._mean = 0, 0.0, 0.0
         self._moved_at, self._moved = 0.0, 0
         self._buffered = 0  # jobs put into the buffer so far
@@ -105,6 +107,7 @@ class Producer(Part):
     def start(self) -> None:
         """Start the thread, and look at the queues at once: what came while it stood still has woken nobody."""
         self._empty = False
+        self._ask = True
         super().start()
 
     def withdraw(self, unwanted: Callable[[JobRow], bool] = lambda _job: True) -> None:
@@ -128,9 +131,18 @@ class Producer(Part):
             or queue_name in self.pool.queues
             or (EVERY_QUEUE in self.pool.queues and queue_name not in self.elsewhere)
         ):
+            if queue_name is None:
+                self._ask = True
+            else:
+                self._named.add(queue_name)
             self._looks += 1
             self._empty = False
             self.wake()
+
+    def failed(self, error: Exception) -> None:
+        """Whether the queues that were to be looked at have jobs is not known."""
+        self._ask = True
+        super().failed(error)
 
     def step(self) -> None:
         """Claim once, or wait for a reason to."""
@@ -218,7 +230,12 @@ class Producer(Part):
             names = list(self.pool.queues)
         elif self._full and self._looked_at - self._asked_at < ASK_SECONDS:
             names = self._waiting  # there was more than could be claimed a moment ago
+        elif self._knows(store):
+            names = self._waiting = sorted(_taken_out(self._named))
         else:
+            # Forgotten first: a wake-up of this moment is in the answer, or comes after it.
+            self._ask = False
+            self._named.clear()
             names = self._waiting = [
                 name
                 for name in store.waiting_queues()
@@ -226,6 +243,17 @@ class Producer(Part):
             ]
             self._asked_at = self._looked_at
         return [name for name in names if name not in self.situation.paused]
+
+    def _knows(self, store: Store) -> bool:
+        """Whether only the queues that wake-ups have named can have jobs: all were empty when they were last asked.
+
+        Asked again after the poll interval at the latest, should a wake-up have been lost.
+        """
+        return (
+            not (self._ask or self._full or store.probe_before_claim)
+            and bool(self._named)
+            and self._looked_at - self._asked_at < self.situation.poll_interval
+        )
 
     def _take_back(self) -> None:
         """Take jobs out of the buffer that should not wait here: of a paused queue, behind slow ones, or in doubt."""
@@ -272,3 +300,11 @@ class Producer(Part):
         """Close the connection."""
         if self._store is not None:
             self._store.close()
+
+
+def _taken_out(names: set[str]) -> list[str]:
+    """Empty a set to which other threads add."""
+    taken = []
+    while names:
+        taken.append(names.pop())
+    return taken

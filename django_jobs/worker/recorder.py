@@ -5,77 +5,63 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from django_jobs.signals import job_finished, send
-from django_jobs.states import FINISHED
 from django_jobs.store.base import RETRY, SNOOZED
 from django_jobs.store.rows import Ended
-from django_jobs.worker import connections
 from django_jobs.worker.attempted import TIMED_OUT, Attempted
+from django_jobs.worker.followers import is_followed, outcome_of, tell
 from django_jobs.worker.statistics import Statistics
-from django_jobs.worker.tallies import tally_batch
+from django_jobs.worker.tallies import tally_completed, tally_other
 
 logger = logging.getLogger("django_jobs.attempts")
 
 
 class Recorder:
-    """The completer calls it with each batch that is stored."""
+    """The completer calls it with each batch that is stored.
 
-    def __init__(self, statistics: Statistics) -> None:
+    :param using: the alias of the jobs' database.
+    """
+
+    def __init__(self, statistics: Statistics, using: str | None = None) -> None:
         self.statistics = statistics
+        self.using = using
 
     def __call__(self, batch: Sequence[Attempted], ended: dict[int, Ended]) -> None:
         """Count and log a stored batch, and send its signals."""
         statistics = self.statistics
-        talk = logger.isEnabledFor(logging.INFO)
-        for attempted in batch:
+        tallies, others = tally_completed(batch, ended)
+        statistics.completed += len(batch) - len(others)
+        for attempted in others:
             item = ended.get(attempted.outcome.id)
             if item is None or not item.stored:
                 statistics.dropped += 1
-                _log_dropped(attempted, item)
                 continue
-            state = item.state
-            if state == "completed":
-                statistics.completed += 1
-            elif state == "failed":
+            outcome = outcome_of(attempted, item.state)
+            tally_other(tallies, attempted, outcome)
+            if outcome == "failed":
                 statistics.dead += 1
-            elif state == "cancelled":
+            elif outcome == "cancelled":
                 statistics.cancelled += 1
-            elif attempted.outcome.kind == RETRY:
+            elif outcome == "retried":
                 statistics.retried += 1
             else:
                 statistics.snoozed += 1
             if attempted.outcome.error_class == TIMED_OUT:
                 statistics.timed_out += 1
-            if talk or state == "failed" or attempted.outcome.kind == RETRY:  # which are errors and warnings
-                _log(attempted, state)
-        if statistics.tallies.enabled:
-            statistics.tallies.add(tally_batch(batch, ended))
-        if job_finished.receivers:
-            _send(batch, ended)
+        statistics.tallies.add(tallies)
+        talk = logger.isEnabledFor(logging.INFO)
+        for attempted in batch if talk else others:
+            item = ended.get(attempted.outcome.id)
+            if item is None or not item.stored:
+                _log_dropped(attempted, item)
+            elif talk or _is_loud(attempted, item.state):
+                _log(attempted, item.state)
+        if is_followed(batch):
+            tell(batch, ended, self.using)
 
 
-def _send(batch: Sequence[Attempted], ended: dict[int, Ended]) -> None:
-    for attempted in batch:
-        item = ended.get(attempted.outcome.id)
-        # Without its row: a receiver was connected while the batch was written.
-        if item is not None and item.stored and item.job is not None:
-            send(
-                job_finished,
-                item.job.name,
-                job=item.job,
-                outcome=outcome_of(attempted, item.state),
-                seconds=attempted.seconds,
-                error=attempted.error,
-            )
-    # This thread has no job's connections; those of receivers are left sound, and none is held while nothing happens.
-    connections.close_all()
-
-
-def outcome_of(attempted: Attempted, state: str) -> str:
-    """How an attempt ended, of which ``state`` was stored."""
-    if state in FINISHED:
-        return state
-    return "retried" if attempted.outcome.kind == RETRY else "snoozed"
+def _is_loud(attempted: Attempted, state: str) -> bool:
+    """Whether its line is an error or a warning."""
+    return state == "failed" or attempted.outcome.kind == RETRY
 
 
 def _log(attempted: Attempted, state: str) -> None:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from django_jobs import conf
 from django_jobs.states import FINISHED
 from django_jobs.store import Store
-from django_jobs.store.rows import Ended, JobRow
+from django_jobs.store.base import CANCELLED, COMPLETED, FAILED, RELEASED, RETRY, SNOOZED
+from django_jobs.store.rows import QUEUE_NAME
 from django_jobs.store.selecting import Position
-from django_jobs.worker.parts import one_line
-
-logger = logging.getLogger("django_jobs.worker")
+from django_jobs.worker.attempted import Attempted
 
 BATCH = 1000
 # Full batches that one round purges for each rule, so that a huge purge does not keep the keeper from its other work.
@@ -25,6 +22,17 @@ BATCHES = 20
 ANEW_SECONDS = 3600.0
 # What ended so lately may have neighbours that are not committed yet: the search does not count it as passed.
 SETTLED_SECONDS = 60.0
+
+
+# How an attempt can end a job, by the kind of its outcome: a request to cancel it may have come meanwhile.
+_ENDS = {
+    COMPLETED: frozenset({"completed"}),
+    FAILED: frozenset({"failed", "cancelled"}),
+    CANCELLED: frozenset({"cancelled"}),
+    RETRY: frozenset({"failed", "cancelled"}),
+    SNOOZED: frozenset({"cancelled"}),
+    RELEASED: frozenset({"cancelled"}),
+}
 
 
 @dataclass
@@ -54,6 +62,7 @@ class Retention:
         self.general = conf.retention()
         self.by_queue = conf.queue_retention()
         self.rules = [*self._make_rules()]
+        self._unkept: dict[str, frozenset[str]] = {}
         #: Whether any job is deleted as it ends: only then does the completer look.
         self.deletes_at_once = any(rule.age == 0 for rule in self.rules)
 
@@ -66,34 +75,13 @@ class Retention:
                 if (age := self.by_queue[name][state]) is not None:
                     yield Rule(state, age, queue_name=name)
 
-    def age(self, queue_name: str, state: str) -> float | None:
-        """Seconds that a queue's jobs are kept that ended in ``state``; None: for ever."""
-        own = self.by_queue.get(queue_name, {})
-        return own[state] if state in own else self.general[state]
-
-    def delete_ended(self, store: Store, jobs: Iterable[JobRow], ended: Mapping[int, Ended]) -> None:
-        """Delete those of the jobs that are not kept at all. What fails here is purged later, by the keeper.
-
-        :param jobs: as they were when they were claimed.
-        :param ended: what was stored of them, by id.
-        """
-        ids: dict[str, list[int]] = defaultdict(list)
-        for job in jobs:
-            item = ended.get(job.id)
-            if (
-                item is not None
-                and item.stored
-                and item.state in FINISHED
-                and self.age(job.queue_name, item.state) == 0
-            ):
-                ids[item.state].append(job.id)
-        for state, gone in ids.items():
-            try:
-                store.delete(gone, state, whole_rows=False)
-            except Exception as error:
-                logger.warning(
-                    "%d jobs that are %s are not deleted yet: %s", len(gone), state, one_line(error)
-                )
+    def unkept(self, attempted: Attempted) -> frozenset[str]:
+        """The states among those that an attempt can end in, in which its job is deleted as it ends."""
+        queue_name = attempted.job.values[QUEUE_NAME]
+        states = self._unkept.get(queue_name)
+        if states is None:
+            states = self._unkept[queue_name] = conf.unkept(queue_name)
+        return states & _ENDS[attempted.outcome.kind] if states else states
 
     def purge(self, store: Store, stopping: Callable[[], bool] = lambda: False) -> bool:
         """Delete what is past its time, a bounded number of batches; whether there may be more."""

@@ -39,11 +39,11 @@ class SensitiveThread(Executor):
         future: Future[Any] = Future()
         with self._lock:
             self.used = True
-            self._calls.put((future, lambda: fn(*args, **kwargs)))
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="django_jobs-sync", daemon=True)
-                self._last = self._thread
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name="django_jobs-sync", daemon=True)
+                thread.start()  # if it can't, the call fails, and the next one tries again
+                self._thread = self._last = thread
+            self._calls.put((future, lambda: fn(*args, **kwargs)))
         return future
 
     def close(self) -> None:

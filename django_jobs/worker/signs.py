@@ -41,6 +41,10 @@ class Signs:
         """Whether the job's claim was lost together with the worker's id."""
         return bool(job.values[WORKER_ID] != self.worker_id)
 
+    def may_be_lost(self, job: JobRow) -> bool:
+        """Whether the job's claim was lost, or may have been."""
+        return self.doubtful or self.is_lost(job)
+
     # -- for those that can't look again and again ---------------------------------------------------------------------
 
     def follow(self, follower: Callable[[], None]) -> None:

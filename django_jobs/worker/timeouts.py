@@ -93,8 +93,11 @@ class Timeouts:
         with self._changed:
             self._watches.add(watch)
             if self._thread is None and not self._closed:
-                self._thread = threading.Thread(target=self._run, name="django_jobs-timeouts", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name="django_jobs-timeouts", daemon=True)
+                thread.start()
+                self._thread = (
+                    thread  # not before: one that could not be started would stand in the next one's way
+                )
             elif watch.at < self._next:
                 self._changed.notify()
 

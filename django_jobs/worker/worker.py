@@ -19,6 +19,7 @@ from django_jobs.serialization import encode
 from django_jobs.store import Guarantees, Store, own_store
 from django_jobs.store.rows import ID, Heartbeat, JobRow, WorkerRow
 from django_jobs.store.sqlite import WATCH_INTERVAL
+from django_jobs.store.statistics import record_ended
 from django_jobs.worker import middleware
 from django_jobs.worker.buffer import Buffer
 from django_jobs.worker.completer import Completer
@@ -35,7 +36,6 @@ from django_jobs.worker.recycling import Retirement
 from django_jobs.worker.shared_notes import Notes, make_runner
 from django_jobs.worker.signs import Signs
 from django_jobs.worker.statistics import Statistics
-from django_jobs.worker.tallies import record_rescued
 from django_jobs.worker.ticker import Ticker
 from django_jobs.worker.timeouts import Timeouts
 
@@ -94,7 +94,9 @@ class Worker:
             self.retirement.reasons.append(self._held_by_strays)
         factories = middleware.load(conf.get("MIDDLEWARE"))
         self.runner = make_runner(notes, registry, self.signs, factories, self.timeouts, self.event_loop)
-        self.completer = Completer(self.open_store, Recorder(self.statistics))
+        self.completer = Completer(
+            self.open_store, Recorder(self.statistics, self.options.using), self.signs.may_be_lost
+        )
         named = frozenset(name for pool in self.options.pools for name in pool.queues if name != EVERY_QUEUE)
         self.pools = [_PoolParts(self, pool, named) for pool in self.options.pools]
         lease, interval = self.options.lease, self.options.heartbeat_interval
@@ -305,8 +307,13 @@ class Worker:
 
     def _wait_until_stopped(self) -> None:
         while not self._stop.wait(0.02 if self.retirement.reason else SIGNAL_SECONDS):
+            self._recover()
             if self._has_retired():
                 return
+
+    def _recover(self) -> None:
+        for parts in self.pools:
+            parts.executors.recover()
 
     def _has_retired(self) -> bool:
         return self.retirement.reason is not None and all(parts.executors.idle for parts in self.pools)
@@ -345,6 +352,7 @@ class Worker:
 
     def _wait_until_drained(self) -> None:
         while not self._stop.wait(0.01):
+            self._recover()
             if self._has_retired() or (self._at_rest() and self._nothing_due() and self._at_rest()):
                 return
 
@@ -435,7 +443,7 @@ class Worker:
             )
             for job in jobs:
                 logger.warning("Job %d %s did not end in time; it is %s now", job.id, job.name, job.state)
-            record_rescued(self.store, jobs)
+            record_ended(self.store, jobs)
             self.statistics.tallies.flush(self.store)
             self.store.stop_worker(self.worker_id)
             if self.notes is not None:

@@ -23,7 +23,7 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
     new = NewJob("tests.job")
     worker, idle, late, stopped = make.worker(), make.worker(), make.worker(lease=-1.0), make.worker()
     make.store.stop_worker(stopped, now=now)
-    mixed, completed, whole, released, asked = (make.claimed(worker, count=size) for _ in range(5))
+    mixed, completed, whole, released, asked, going = (make.claimed(worker, count=size) for _ in range(6))
     noted = make.claimed(worker, count=size)
     make.store.cancel([noted[0].id], now=now)
     rescued = make.worker()
@@ -84,6 +84,11 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
         ),
         "finish, whole rows": lambda store: store.finish(
             [Outcome(job.id, job.claims, COMPLETED) for job in whole], now=now, whole_rows=True
+        ),
+        "finish_and_delete": lambda store: store.finish_and_delete(
+            [Outcome(job.id, job.claims, kind) for job, kind in zip(going, kinds, strict=False)],
+            {job.id: ["completed", "failed"] for job in going},
+            now=now,
         ),
         "merge_metadata": lambda store: store.merge_metadata(
             [(job.id, job.claims, '{"a":1}') for job in noted], now=now
@@ -167,6 +172,8 @@ def expected_statements(name: str, vendor: str) -> list[str]:
     """All statements that the operation of that name is made of: one, but for those that SQLite can't say in one."""
     if vendor == "sqlite" and name == "tick_schedule":
         return ["run_schedule", "tick_schedule"]
+    if vendor == "sqlite" and name == "finish_and_delete":
+        return ["finish", "finish_and_delete"]
     if vendor == "sqlite" and name == "fold_stats":
         return ["fold_stats", "purge_stats"]
     return [expected_statement(name)]

@@ -287,3 +287,16 @@ def test_schedules(store, make, clock, hints):
     assert hints() == ["~"]
     store.pause_schedule(schedule.key, False, now=clock.now)
     assert hints() == ["~"]
+
+
+def test_of_jobs_that_are_not_kept_only_those_that_wait_again_send_hints(store, make, clock, hints):
+    jobs = make.claimed(make.worker(), count=4, queue_name="mail")
+    hints()
+    kinds = [(COMPLETED, None), (RETRY, 0.0), (RETRY, 5.0), (CANCELLED, None)]
+    batch = [outcome(job, kind, delay=delay) for job, (kind, delay) in zip(jobs, kinds, strict=True)]
+
+    store.finish_and_delete(
+        batch, {job.id: ["completed", "failed", "cancelled"] for job in jobs}, now=clock.now
+    )
+
+    assert sorted(hints()) == ["+mail", "@"]

@@ -4,22 +4,27 @@ The worker's own statements are planned as the worker's session does it: prepare
 session's settings. Those that find jobs by id or key must be right under a site's own settings too.
 """
 
-import json
-import re
 from typing import Any
 
 import pytest
 from django.db import connection
-from psycopg import sql
 
 from tests.store.builders import Recorder
 from tests.store.operations import operations
+from tests.store.plans import (
+    CLAIM,
+    DUE,
+    FINISHED,
+    KEY,
+    RUNNING,
+    UNIQUE,
+    custom_plan,
+    fill,
+    generic_plan,
+    indexes_of_jobs,
+)
 
 pytestmark = pytest.mark.postgresql
-
-KEY = "django_jobs_job_pkey"
-CLAIM, DUE, RUNNING = "django_jobs_job_claim", "django_jobs_job_due", "django_jobs_job_running"
-FINISHED, UNIQUE = "django_jobs_job_finished", "django_jobs_job_unique_key"
 
 PENDING = "django_jobs_job_pending"
 
@@ -37,6 +42,7 @@ INDEXES = {
     "finish": {KEY},
     "complete": {KEY},
     "finish, whole rows": {KEY},
+    "finish_and_delete": {KEY},
     "merge_metadata": {KEY},
     "cancel_requests": {RUNNING},
     "release": {KEY},
@@ -59,16 +65,15 @@ INDEXES = {
     "select_running": {RUNNING},
     "select_scheduled": {DUE},
     "select_available": {CLAIM},
-    "select_pending": {PENDING},
     "select_queues": {CLAIM},
     "select_given": {KEY},
     "select_expired": {FINISHED},
-    "with_argument": {KEY},
     "count_states": {PENDING, DUE, CLAIM, RUNNING, FINISHED},
     "count_queues": {PENDING, DUE, RUNNING, FINISHED},
     "count_available": {CLAIM},
     "count_dead": {FINISHED},
     "waiting": {KEY, CLAIM},
+    "with_argument": {KEY},
     "glance": {KEY},
     "get": {KEY},
     "waiting_queues": {CLAIM},
@@ -85,6 +90,7 @@ BY_ID = [
     "finish",
     "complete",
     "finish, whole rows",
+    "finish_and_delete",
     "merge_metadata",
     "release",
     "cancel",
@@ -105,11 +111,13 @@ SEARCHES = [
     "select_running",
     "select_scheduled",
     "select_available",
-    "select_pending",
     "select_queues",
     "select_expired",
 ]
 BOUNDED = ["claim", "promote", "purge"]
+
+COUNTS = ["count_states", "count_queues", "count_available", "count_dead", "waiting"]
+ALL = {CLAIM, DUE, RUNNING, FINISHED, PENDING}
 
 
 @pytest.fixture
@@ -128,18 +136,6 @@ def stale(transactional_db):
         cursor.execute("ALTER TABLE django_jobs_job RESET (autovacuum_enabled)")
 
 
-def fill(cursor: Any, count: int, **columns: str) -> None:
-    values = {
-        "name": "tests.job", "queue_name": "default", "args": "[]", "kwargs": "{}", "priority": "0", "attempt": "0",
-        "max_attempts": "5", "claims": "1", "run_after": "now()", "created_at": "now()", "holds_key": "false",
-        **columns,
-    }  # fmt: skip
-    quoted = [value if "now()" in value or value == "false" else f"'{value}'" for value in values.values()]
-    cursor.execute(
-        f"INSERT INTO django_jobs_job ({', '.join(values)}) SELECT {', '.join(quoted)} FROM generate_series(1, {count})"
-    )
-
-
 @pytest.fixture(params=[1, 2000], ids=["one job", "many jobs"])
 def statements(request, stale, shared, make):
     """The statement and the parameters of each operation; those by id are about that many jobs."""
@@ -150,50 +146,6 @@ def statements(request, stale, shared, make):
         operation(shared)
         found[name] = recorder.seen[0]
     return found
-
-
-def nodes(plan: dict[str, Any]) -> list[dict[str, Any]]:
-    return [plan, *(node for child in plan.get("Plans", []) for node in nodes(child))]
-
-
-def generic_plan(driver, statement, parameters) -> list[dict[str, Any]]:
-    """The nodes of the plan that a prepared statement gets in this session."""
-    numbers: dict[str, int] = {}
-    text = re.sub(
-        r"(?<![:\w]):([a-z_]+)\b",
-        lambda match: f"${numbers.setdefault(match[1], len(numbers) + 1)}",
-        statement.named,
-    )
-    arguments = sql.SQL(", ").join(sql.Literal(parameters[name]) for name in numbers)
-    driver.execute(f"PREPARE tested AS {text}")
-    execute = sql.SQL("EXECUTE tested({})").format(arguments) if numbers else sql.SQL("EXECUTE tested")
-    ((plan,),) = driver.execute(sql.SQL("EXPLAIN (FORMAT JSON) {}").format(execute), prepare=False).fetchall()
-    driver.execute("DEALLOCATE tested")
-    return nodes(decoded(plan)[0]["Plan"])
-
-
-def custom_plan(statement, parameters) -> list[dict[str, Any]]:
-    """The nodes of the plan with just these parameters, on Django's connection."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"EXPLAIN (FORMAT JSON) {statement.pyformat}", parameters)
-        return nodes(decoded(cursor.fetchone()[0])[0]["Plan"])
-
-
-def decoded(plan: Any) -> Any:
-    return json.loads(plan) if isinstance(plan, str) else plan
-
-
-def indexes_of_jobs(plan: list[dict[str, Any]]) -> set[str]:
-    """The indexes by which the table of jobs is read; a scan of it all is told by its own name."""
-    reads = [node for node in plan if "Scan" in node["Node Type"]]
-    whole = {
-        node["Node Type"]
-        for node in reads
-        if node.get("Relation Name") == "django_jobs_job" and "Index Name" not in node
-    }
-    return whole | {
-        node["Index Name"] for node in reads if node.get("Index Name", "").startswith("django_jobs_job_")
-    }
 
 
 def test_the_workers_session_goes_by_the_intended_index(statements, store):
@@ -242,6 +194,28 @@ def test_under_a_sites_own_settings_a_search_goes_by_its_index_and_stops_at_its_
         for node in plan:
             if "Sort" in node["Node Type"]:
                 assert "django_jobs_job" not in {each.get("Relation Name") for each in fed_by(node)}, name
+
+
+def test_what_is_counted_is_read_off_its_index_in_its_order_whatever_the_site_sets(statements, store):
+    for name in COUNTS:
+        statement, parameters = statements[name]
+        parameters = {**parameters, "most": 10_001}
+        for plan in (
+            custom_plan(statement, parameters),
+            generic_plan(store.session.connection, statement, parameters),
+            generic_plan(connection.connection, statement, parameters),
+        ):
+            assert indexes_of_jobs(plan) == INDEXES[name], name
+            for node in plan:
+                if "Sort" in node["Node Type"]:
+                    assert not {each.get("Index Name") for each in fed_to_its_limit(node)} & ALL, name
+
+
+def fed_to_its_limit(plan: dict[str, Any]) -> list[dict[str, Any]]:
+    """The nodes that feed this one, down to those that stop at a limit."""
+    if plan["Node Type"] in ("Limit", "Aggregate"):
+        return []
+    return [plan, *(node for child in plan.get("Plans", []) for node in fed_to_its_limit(child))]
 
 
 def fed_by(plan: dict[str, Any]) -> list[dict[str, Any]]:

@@ -43,6 +43,7 @@ PLANS = {
     "finish": {KEY},
     "complete": {KEY},
     "finish, whole rows": {KEY},
+    "finish_and_delete": {KEY},
     "merge_metadata": {KEY},
     "cancel_requests": {f"SEARCH django_jobs_job {RUNNING} (worker_id=?)"},
     "release": {KEY},

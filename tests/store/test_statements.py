@@ -11,6 +11,8 @@ from tests.store.builders import Recorder, outcome
 from tests.store.operations import expected_statement, expected_statements, operations
 
 SQL = Path(django_jobs.__file__).parent / "sql"
+# A claim past old entries of the index, of which SQLite has none.
+ONLY_POSTGRESQL = {"claim_on"}
 
 
 def files(vendor):
@@ -18,7 +20,7 @@ def files(vendor):
 
 
 def test_both_databases_have_the_same_statements():
-    assert files("sqlite") == files("postgresql")
+    assert files("sqlite") | ONLY_POSTGRESQL == files("postgresql")
 
 
 def test_every_operation_is_one_statement(store, make):
@@ -45,7 +47,9 @@ def test_every_operation_is_one_query_on_djangos_connection(shared, make):
 
 
 def test_every_statement_file_is_used(store, make):
-    assert {expected_statement(name) for name in operations(make)} == files(store.vendor)
+    used = {expected_statement(name) for name in operations(make)}
+
+    assert used == files(store.vendor) - ONLY_POSTGRESQL
 
 
 def test_a_finish_reads_lost_claims_once_however_many(store, make, clock):

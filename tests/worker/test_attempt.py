@@ -280,6 +280,14 @@ class Hostile:
         (b"bytes", "bytes"),
         (dt.datetime(2026, 1, 1, tzinfo=dt.UTC), "datetime"),
         (translation.gettext_lazy("lazy"), "lazy"),
+        (
+            {"jobs": [row(5)]},
+            "the result['jobs'][0] is of type JobRow, which is not JSON. It is a job: pass its id, and read",
+        ),
+        (
+            [{"when": {"at": dt.date(2026, 1, 1)}}],
+            "the result[0]['when']['at'] is of type date, which is not JSON. Pass .isoformat()",
+        ),
         (object(), "object"),
         (10**5000, "digits"),
         ("x" * 1_000_000, "1,000,002 bytes as JSON, over the limit of 1,000,000"),
@@ -288,10 +296,10 @@ class Hostile:
     ],
     ids=lambda value: value[:10] if isinstance(value, str) else type(value).__name__,
 )
-def test_a_result_that_can_not_be_stored_is_a_failure_that_says_why(run, value, message):
+def test_a_result_that_can_not_be_stored_is_a_dead_letter_that_says_why(run, value, message):
     ended = run(lambda: value)
 
-    assert kind(ended) == "retry"
+    assert kind(ended) == "failed"
     assert last_error(ended)["class"] == "django_jobs.ResultNotStorable"
     assert message in last_error(ended)["message"]
     assert ended.outcome.result is None
@@ -301,7 +309,7 @@ def test_a_result_that_fails_at_whatever_is_done_to_it_is_a_failure(run):
     for value in (Hostile(), SimpleLazyObject(raising(LookupError("no such row")))):
         ended = run(lambda value=value: value)
 
-        assert (kind(ended), last_error(ended)["class"]) == ("retry", "django_jobs.ResultNotStorable")
+        assert (kind(ended), last_error(ended)["class"]) == ("failed", "django_jobs.ResultNotStorable")
 
 
 def test_a_result_that_contains_itself_is_a_failure(run):
@@ -315,7 +323,12 @@ def test_how_large_a_result_may_be_is_a_setting(run, settings):
     settings.DJANGO_JOBS = {"MAX_RESULT_BYTES": 10}
 
     assert kind(run(lambda: "x" * 8)) == "completed"
-    assert kind(run(lambda: "x" * 9)) == "retry"
+    assert kind(run(lambda: "x" * 9)) == "failed"
+
+
+def test_a_job_whose_work_is_done_is_not_run_again_for_its_result(run):
+    assert kind(run(lambda: {1}, retry_on=Exception)) == "failed"
+    assert kind(run(raising(ValueError("no")), retry_on=Exception)) == "retry"
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------
@@ -570,6 +583,37 @@ def test_the_exceptions_to_give_up_on_are_dead_letters_at_once(run):
 
 def test_arguments_that_do_not_decode_can_be_given_up_on(run):
     assert kind(run(lambda: None, give_up_on=ValueError, columns={"args": "5"})) == "failed"
+    assert kind(run(lambda: None, retry_on=OSError, columns={"args": "5"})) == "failed"
+    assert kind(run(lambda: None, retry_on=ValueError, columns={"args": "5"})) == "retry"
+
+
+def test_only_after_the_exceptions_to_retry_on_is_it_tried_again(run):
+    assert kind(run(raising(ConnectionError("x")), retry_on=(OSError,))) == "retry"
+    assert kind(run(raising(SystemExit(1)), retry_on=[OSError, SystemExit])) == "retry"
+    assert kind(run(raising(ValueError("x")), retry_on=OSError)) == "failed"
+
+
+@pytest.mark.parametrize(
+    ("retry_on", "give_up_on"), [(OSError, OSError), (ConnectionError, OSError), (OSError, Exception)]
+)
+def test_where_both_match_it_is_given_up(run, retry_on, give_up_on):
+    assert kind(run(raising(ConnectionError("x")), retry_on=retry_on, give_up_on=give_up_on)) == "failed"
+
+
+def test_a_retry_is_obeyed_whatever_is_to_be_retried_on(run, saying):
+    assert kind(run(saying(Retry()), retry_on=OSError)) == "retry"
+    assert kind(run(saying(Retry(5)), retry_on=OSError)) == "retry"
+    assert kind(run(saying(Snooze(5)), retry_on=OSError)) == "snoozed"
+    assert kind(run(saying(Fail()), retry_on=Exception)) == "failed"
+
+
+def test_a_broken_delay_makes_no_dead_letter_of_a_retry(run):
+    def job():
+        word = Retry(5)
+        word.delay = "soon"
+        raise word
+
+    assert kind(run(job, retry_on=OSError)) == "retry"
 
 
 def test_the_backoff_gets_attempt_error_and_job(run):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from django_jobs.models import Worker
+from django_jobs.models import Stat, Worker
 from django_jobs.store.rows import NewJob
 from django_jobs.worker import handback
 from django_jobs.worker.handback import Estate, HandBack
@@ -70,6 +70,10 @@ def test_only_what_was_running_is_charged(store, worker, claim, hand_back):
     row = Worker.objects.get(pk=worker)
     assert row.lost_at is not None
     assert row.stopped_at is None
+    assert set(Stat.objects.values_list("outcome", "error_class", "count")) == {
+        ("completed", "", len(completed)),
+        ("retried", "django_jobs.WorkerLost", len(running)),
+    }
 
 
 def test_what_is_released_is_as_it_was_before_the_claim(store, worker, hand_back):

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.db.utils import OperationalError
 
-from django_jobs.models import Job, Leadership, Worker
+from django_jobs.models import Job, Leadership, Stat, Worker
 from django_jobs.store.rows import NewJob
 from django_jobs.worker import keeper as module, parts, retention
 from django_jobs.worker.keeper import Keeper
@@ -301,6 +301,20 @@ def test_a_thousand_jobs_and_one_are_rescued(make, store, monkeypatch):
     make().rescue()
 
     assert set(states().values()) == {"scheduled"}
+
+
+def test_what_becomes_of_rescued_jobs_is_counted(make, store, monkeypatch):
+    monkeypatch.setattr(module, "BATCH", 2)
+    lost_worker(store, 2, name="tests.again")
+    lost_worker(store, 3, name="tests.dead", max_attempts=1)
+    store.cancel(lost_worker(store, name="tests.cancelled"))
+    make().rescue()
+
+    assert set(Stat.objects.values_list("name", "outcome", "error_class", "count")) == {
+        ("tests.again", "retried", "django_jobs.WorkerLost", 2),
+        ("tests.dead", "failed", "django_jobs.WorkerLost", 3),
+        ("tests.cancelled", "cancelled", "", 1),
+    }
 
 
 # -- purge ------------------------------------------------------------------------------------------------------------

@@ -390,6 +390,102 @@ def test_a_new_queue_is_served_while_others_are_full(monkeypatch):
     assert "b" in [queue for queue, _ in scene.claims]
 
 
+def asked(scene):
+    return len(scene.store.called("waiting_queues"))
+
+
+def test_a_queue_that_a_wake_up_names_is_claimed_from_without_asking_which_have_jobs():
+    scene = Scene("*", elsewhere=["mail"])
+    scene.buffer.waiting = 4
+    scene.step()
+    assert (asked(scene), scene.claims) == (1, [])
+
+    for number, name in enumerate(["a", "b", "mail"], start=1):
+        scene.store.add(rows(1, first=number, queue_name=name))
+        scene.producer.look(name)
+    scene.step()
+
+    assert (asked(scene), scene.claims) == (1, [("a", 4), ("b", 3)])
+    scene.step()
+    assert (asked(scene), len(scene.claims)) == (1, 2), "all are empty"
+
+
+def test_it_asks_when_anything_may_have_happened():
+    scene = Scene("*")
+    scene.buffer.waiting = 4
+    scene.step()
+    scene.store.add([row(1, queue_name="a"), row(2, queue_name="b")])
+    scene.producer.look("a")
+    scene.producer.look()
+    scene.step()
+
+    assert asked(scene) == 2
+    assert sorted(ids(scene.buffer.jobs)) == [1, 2]
+
+
+def test_it_asks_when_a_claim_was_full_since_other_queues_may_have_been_left():
+    scene = Scene("*", jobs=[*rows(6, queue_name="a"), *rows(2, first=7, queue_name="b")])
+    scene.buffer.waiting = 4
+    scene.step()
+    assert scene.claims == [("a", 4)]
+    scene.take()
+    scene.producer._asked_at -= module.ASK_SECONDS
+
+    scene.store.add(rows(1, first=9, queue_name="c"))
+    scene.producer.look("c")
+    scene.step()
+
+    assert asked(scene) == 2
+    assert {queue for queue, _ in scene.claims} == {"a", "b", "c"}
+
+
+def test_a_named_queue_that_had_more_than_could_be_claimed_is_claimed_from_again_at_once():
+    scene = Scene("*")
+    scene.buffer.waiting = 4
+    scene.step()
+    scene.store.add(rows(6, queue_name="a"))
+    scene.store.add(rows(2, first=7, queue_name="b"))
+    scene.producer.look("a")
+    scene.producer.look("b")
+    scene.step()
+    scene.take()
+    scene.step()
+
+    assert asked(scene) == 1
+    assert sorted(scene.claims) == [("a", 2), ("a", 4), ("b", 4)]
+    assert sorted(ids(scene.buffer.jobs)) == [5, 6, 7, 8]
+
+
+def test_it_asks_after_an_error_for_the_named_queues_are_forgotten():
+    scene = Scene("*")
+    scene.buffer.waiting = 4
+    scene.step()
+    scene.store.add(rows(1, queue_name="a"))
+    scene.producer.look("a")
+    scene.store.faults["claim"] = [OperationalError("away")]
+    with pytest.raises(OperationalError) as raised:
+        scene.step()
+    scene.producer.failed(raised.value)
+    scene.store.add([row(2, queue_name="b")])
+    scene.producer.look("b")
+    scene.step()
+
+    assert asked(scene) == 2
+    assert sorted(ids(scene.buffer.jobs)) == [1, 2]
+
+
+def test_it_asks_after_the_poll_interval_though_wake_ups_keep_coming():
+    scene = Scene("*")
+    scene.buffer.waiting = 4
+    scene.step()
+    scene.store.add([row(1, queue_name="a"), row(2, queue_name="unheard")])
+    scene.producer._asked_at -= scene.situation.poll_interval
+    scene.producer.look("a")
+    scene.step()
+
+    assert sorted(ids(scene.buffer.jobs)) == [1, 2]
+
+
 def test_where_an_empty_claim_costs_a_lock_it_is_asked_first_whether_there_is_anything():
     scene = Scene("a", "b", jobs=mixed(0, 1))
     scene.store.probe_before_claim = True

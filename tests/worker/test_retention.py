@@ -1,16 +1,27 @@
 """How long finished jobs are kept: by state and queue, at once, for ever, in bounded statements."""
 
+import contextlib
 import datetime as dt
 
 import pytest
+from django.db import transaction
+from django.db.utils import OperationalError
 from django.utils import timezone
 
+from django_jobs import conf, current_job
 from django_jobs.models import Job
-from django_jobs.store.rows import NewJob
+from django_jobs.signals import job_finished
+from django_jobs.store.rows import NewJob, Outcome
 from django_jobs.worker import Worker, WorkerOptions, retention as module
+from django_jobs.worker.attempted import Attempted
+from django_jobs.worker.completer import Completer
 from django_jobs.worker.options import Pool
+from django_jobs.worker.recorder import Recorder
 from django_jobs.worker.retention import Retention
-from tests.store.builders import Recorder
+from django_jobs.worker.statistics import Statistics
+from tests.store.builders import Recorder as Statements
+from tests.waiting import eventually
+from tests.workload.models import Effect
 
 DAY = 86_400
 
@@ -42,13 +53,20 @@ def left():
 
 
 def test_a_queues_own_rule_goes_before_the_general_one_state_by_state(rules):
-    chosen = rules(completed=7, queues={"mail": {"completed": 0, "failed": None}})
+    chosen = rules(
+        completed=7, cancelled=0, queues={"mail": {"completed": 0, "failed": None}, "audit": {"cancelled": 5}}
+    )
 
-    assert chosen.age("mail", "completed") == 0
-    assert chosen.age("mail", "failed") is None
-    assert chosen.age("mail", "cancelled") == 7 * DAY
-    assert chosen.age("other", "completed") == 7
-    assert chosen.age("other", "failed") == 30 * DAY
+    assert [(rule.state, rule.age, rule.queue_name, rule.other_than) for rule in chosen.rules] == [
+        ("completed", 7, None, ("mail",)),
+        ("completed", 0, "mail", ()),
+        ("failed", 30 * DAY, None, ("mail",)),
+        ("cancelled", 0, None, ("audit",)),
+        ("cancelled", 5, "audit", ()),
+    ]
+    assert conf.unkept("mail") == {"completed", "cancelled"}
+    assert conf.unkept("audit") == set()
+    assert conf.unkept("other") == {"cancelled"}
 
 
 @pytest.mark.parametrize(
@@ -84,7 +102,7 @@ def test_each_queue_is_purged_by_its_own_rule_and_the_others_by_the_general_one(
 def test_without_rules_of_queues_a_batch_is_one_statement(rules, store, make):
     chosen = rules(completed=60)
     make(age=90, count=5)
-    recorder = store.session = Recorder(store.session)
+    recorder = store.session = Statements(store.session)
 
     chosen.purge(store)
 
@@ -111,7 +129,7 @@ def test_jobs_that_stay_are_passed_once_and_not_in_every_round(rules, store, mak
     chosen.purge(store)
     assert first not in left()
 
-    recorder = store.session = Recorder(store.session)
+    recorder = store.session = Statements(store.session)
     (second,) = make(age=200)
     chosen.purge(store)
 
@@ -193,46 +211,189 @@ def test_what_is_not_kept_is_gone_when_the_worker_has_drained(rules, define, sto
 
 
 @pytest.mark.django_db(transaction=True)
-def test_batches_without_such_jobs_pay_nothing(rules, define, store, monkeypatch):
+def test_batches_without_such_jobs_pay_nothing(rules, define, store):
     rules(queues={"mail": {"completed": 0}})
-    deleted = []
-    monkeypatch.setattr(type(store), "delete", lambda self, ids, *more, **options: deleted.append(ids) or [])
     define(lambda: None).enqueue_many([()] * 5)
 
     worker = Worker(WorkerOptions(pools=[Pool(("*",), 2)], drain=True))
-    worker.keeper.purge = lambda: False
+    seen = recorded(worker)
     worker.run()
 
-    assert (worker.statistics.completed, deleted) == (5, [])
+    assert worker.statistics.completed == 5
+    assert {name for name in seen if "finish" in name or name in ("complete", "delete")} == {"complete"}
 
 
-def test_what_can_not_be_deleted_is_logged_and_left_to_the_keeper(rules, store, make, monkeypatch, caplog):
-    from django.db.utils import OperationalError
+@pytest.mark.django_db(transaction=True)
+def test_of_a_batch_the_outcomes_that_can_not_end_so_are_finished_as_usual(rules, define, store):
+    rules(completed=0)
 
-    from django_jobs.store.rows import Ended
+    def fail():
+        raise ValueError
 
-    chosen = rules(completed=0)
-    (job_id,) = make()
+    define(fail, max_attempts=1).enqueue()
 
-    def fail(self, *given, **more):
-        raise OperationalError("away")
+    worker = Worker(WorkerOptions(pools=[Pool(("*",), 2)], drain=True))
+    seen = recorded(worker)
+    worker.run()
 
-    with monkeypatch.context() as patch:
-        patch.setattr(type(store), "delete", fail)
-        chosen.delete_ended(store, store.get([job_id]), {job_id: Ended(job_id, "completed", True)})
+    assert (worker.statistics.dead, "finish" in seen, "finish_and_delete" in seen) == (1, True, False)
 
-    assert "1 jobs that are completed are not deleted yet: OperationalError: away" in caplog.text
-    chosen.purge(store)
+
+def recorded(worker):
+    """The names of all statements of the completer."""
+    names = []
+    open_store = worker.completer._open_store
+
+    def opened():
+        store = open_store()
+        fetch = store.session.fetch
+        store.session.fetch = lambda statement, parameters: (
+            names.append(statement.name) or fetch(statement, parameters)
+        )
+        return store
+
+    worker.completer._open_store = opened
+    return names
+
+
+class Finished(list):
+    """What job_finished told, while it is connected."""
+
+    def __call__(self, sender, job, outcome, error, **kwargs):
+        self.append((job.id, outcome, job.state, job.result, job.finalized_at is not None, job.holds_key))
+
+
+@pytest.fixture
+def finished():
+    told = Finished()
+    job_finished.connect(told)
+    yield told
+    job_finished.disconnect(told)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("how", ["plain", "atomic", "complete()"])
+def test_the_signal_has_the_row_as_it_was_stored(rules, define, live, finished, how):
+    rules(completed=0)
+
+    def work():
+        if how == "complete()":
+            with transaction.atomic():
+                current_job().complete("done")
+        return "done"
+
+    job = define(work, atomic=how == "atomic").enqueue()
+    worker = live(size=1)
+    worker.keeper.purge = lambda: False
+
+    eventually(lambda: finished)
+    assert finished == [(job.id, "completed", "completed", "done", True, False)]
+    assert (left(), worker.statistics.completed, worker.statistics.dropped) == (set(), 1, 0)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_atomic_job_that_is_not_kept_goes_with_its_effects_or_stays_without(rules, define, live, finished):
+    rules(completed=0)
+    gone = []
+
+    def work(fails):
+        Effect.objects.create(job_id=current_job().job.id, claims=1, pid=0)
+        with contextlib.suppress(KeyError), transaction.atomic():
+            current_job().complete("rolled back")
+            raise KeyError
+        current_job().complete("stays")
+        gone.append(not Job.objects.filter(pk=current_job().job.id).exists())
+        if fails:
+            raise ValueError
+
+    definition = define(work, atomic=True, max_attempts=1)
+    done, dead = definition.enqueue(False), definition.enqueue(True)
+    worker = live(size=1)
+
+    eventually(lambda: worker.statistics.completed + worker.statistics.dead == 2)
+    assert gone == [True, True], "the statement that completed it has deleted it"
+    assert left() == {dead.id}
+    assert [effect.job_id for effect in Effect.objects.all()] == [done.id]
+    eventually(lambda: len(finished) == 2)
+    assert finished[0] == (done.id, "completed", "completed", "stays", True, False)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_atomic_job_that_has_lost_its_claim_deletes_nothing(rules, define, live):
+    rules(completed=0)
+
+    def work():
+        Effect.objects.create(job_id=job.id, claims=1, pid=0)
+        Job.objects.filter(pk=job.id).update(claims=7)  # as if claimed again; undone with the rest
+
+    job = define(work, atomic=True, max_attempts=1).enqueue()
+    worker = live(size=1)
+
+    eventually(lambda: worker.statistics.dead == 1)
+    assert (left(), Effect.objects.count()) == ({job.id}, 0)
+    assert job.refresh().error_class == "django_jobs.exceptions.ClaimLost"
+
+
+class Losing:
+    """A store whose answer to the first finish that deletes is lost."""
+
+    def __init__(self, store, before):
+        self.store = store
+        self.before = before
+        self.lost = 0
+
+    def __getattr__(self, name):
+        return getattr(self.store, name)
+
+    def finish_and_delete(self, *args, **options):
+        if self.lost:
+            return self.store.finish_and_delete(*args, **options)
+        self.lost += 1
+        if not self.before:
+            self.store.finish_and_delete(*args, **options)
+        raise OperationalError("the answer is lost")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("before", [True, False], ids=["before it was stored", "after it was stored"])
+@pytest.mark.parametrize("kind", ["completed", "failed", "retry", "cancelled", "snoozed"])
+def test_an_answer_that_is_lost_is_found_out(rules, store, make, started, finished, kind, before):
+    rules(completed=0, failed=0, cancelled=0)
+    worker = store.register_worker("host", 1, "[]", 1, "1", 30.0).id
+    store.insert(NewJob("tests.job", max_attempts=1))
+    (job,) = store.claim(worker, "default", 1)
+    if kind == "snoozed":
+        store.cancel([job.id])
+    losing = Losing(store, before)
+    losing.close = lambda: None
+    statistics = Statistics()
+    completer = started(Completer(lambda: losing, Recorder(statistics)))
+
+    completer.put(
+        Attempted(Outcome(job.id, job.claims, kind, error_class="E", errors='[{"class":"E"}]'), job, 0.1)
+    )
+
+    eventually(lambda: completer.idle)
+    state = {"retry": "failed", "snoozed": "cancelled"}.get(kind, kind)
+    assert losing.lost == 1
     assert left() == set()
+    assert (getattr(statistics, "dead" if state == "failed" else state), statistics.dropped) == (1, 0)
+    assert finished == [(job.id, state, state, None, True, False)]
 
 
-def test_a_lost_claim_deletes_nothing(rules, store, make):
-    from django_jobs.store.rows import Ended
+@pytest.mark.django_db(transaction=True)
+def test_what_may_have_been_another_s_by_then_is_not_told_as_its_own(rules, store, started, finished, caplog):
+    rules(completed=0)
+    worker = store.register_worker("host", 1, "[]", 1, "1", 30.0).id
+    store.insert(NewJob("tests.job"))
+    (job,) = store.claim(worker, "default", 1)
+    losing = Losing(store, before=False)
+    losing.close = lambda: None
+    statistics = Statistics()
+    completer = started(Completer(lambda: losing, Recorder(statistics), is_lost=lambda job: True))
 
-    (job_id,) = make()
-    chosen = rules(completed=0)
+    completer.put(Attempted(Outcome(job.id, job.claims, "completed"), job, 0.1))
 
-    chosen.delete_ended(store, store.get([job_id]), {job_id: Ended(job_id, "completed", False)})
-    chosen.delete_ended(store, store.get([job_id]), {})
-
-    assert left() == {job_id}
+    eventually(lambda: completer.idle)
+    assert (statistics.completed, statistics.dropped, finished) == (0, 1, [])
+    assert "its outcome (completed) is dropped, since the job was deleted" in caplog.text

@@ -14,6 +14,7 @@ import django_jobs
 from django_jobs import InvalidJob, Snooze, TimedOut, current_job, registry
 from django_jobs.models import Job
 from django_jobs.worker.attempt import GIVEN_UP, Runner
+from django_jobs.worker.executor import Executors
 from django_jobs.worker.shared_notes import VARIABLE, Notes
 from django_jobs.worker.signs import Signs
 from django_jobs.worker.timeouts import Timeouts, Watch
@@ -139,6 +140,12 @@ def test_it_can_be_given_up_on(define, runner):
     assert runner.run(row(name=definition.name)).outcome.kind == "failed"
 
 
+def test_it_is_tried_again_whatever_is_to_be_retried_on(define, runner):
+    definition = define(lambda: until_told() and None, timeout=SOON, retry_on=OSError)
+
+    assert runner.run(row(name=definition.name)).outcome.kind == "retry"
+
+
 def test_a_heartbeat_starts_the_time_anew():
     watch = Watch(row(), 60.0)
     watch.at -= 59.0
@@ -173,7 +180,7 @@ def test_one_that_does_not_end_is_given_up_and_told_as_a_stray(define, runner, t
         current_job().merge_metadata({"step": 3}, later=True)
         gate()
 
-    definition = define(hang, timeout=SOON, backoff=5)
+    definition = define(hang, timeout=SOON, backoff=5, retry_on=OSError)
     recorded, ended = [], []
     thread = threading.Thread(
         target=lambda: ended.append(runner.run(row(name=definition.name), recorded.append))
@@ -252,6 +259,27 @@ def test_a_stray_thread_is_replaced_counted_and_fenced(live, define, short_grace
     eventually(lambda: not worker.completer.is_alive())
     assert (stuck.refresh().state, stuck.result) == ("failed", None)
     assert worker.statistics.dropped == 0, "the late outcome never left the worker"
+
+
+def test_a_stray_is_replaced_later_if_no_thread_can_be_started_then(live, define, short_grace, monkeypatch):
+    gate = Gate()
+    hang = define(gate, timeout=SOON, max_attempts=1).enqueue()
+    after = define(lambda: "after").enqueue()
+    live(size=1)
+    gate.wait()
+    start = Executors._start_thread
+    refusals = [RuntimeError("can't start new thread"), MemoryError()]
+
+    def start_at_last(pool, slot, first=None):
+        if refusals:
+            raise refusals.pop()
+        start(pool, slot, first)
+
+    monkeypatch.setattr(Executors, "_start_thread", start_at_last)
+
+    assert hang.wait(TIMEOUT).state == "failed"
+    assert after.wait(TIMEOUT).result == "after"
+    gate.open()
 
 
 def test_a_stray_s_next_attempt_runs_beside_it_and_its_late_word_changes_nothing(live, define, short_grace):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
 import sys
 import threading
 from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -116,7 +119,8 @@ class Command(BaseCommand):
                 self.introduce(worker.options, worker.guarantees, f"process {os.getpid()}")
             watch_parent(worker.stop, worker.stop_now)
             try:
-                worker.run()
+                with settled_memory():
+                    worker.run()
             except DatabaseError as error:
                 raise CommandError(
                     f"The database refused: {error}\nIf its tables are missing, run manage.py migrate."
@@ -210,6 +214,21 @@ class Command(BaseCommand):
             handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s [%(process)d] %(message)s"))
             logger.addHandler(handler)
         logger.setLevel(LEVELS.get(verbosity, logging.INFO))
+
+
+@contextmanager
+def settled_memory() -> Iterator[None]:
+    """While it lasts, the garbage collector leaves alone what was there before: the site's modules and models.
+
+    Those live as long as the process, and are many; jobs come and go by the thousand, and each full collection would
+    look at all that is there: a sixth of a worker's time when jobs are short.
+    """
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 class signals:  # noqa: N801 - used as a function

@@ -1,5 +1,5 @@
 -- Cancel jobs: a waiting one at once, a running one by request; a finished one stays as it is.
--- All of them come back as they now are, so two operators who cancel at once see the same.
+-- All of them come back as they now are, so two operators who cancel at once see the same; and whether they ended by it.
 -- held locks the rows in the order of the ids. What is written is computed from job alone: where a claim came between
 -- this statement's start and its lock, the new row is first built, and checked by the constraints, on the row as it was
 -- at the start, and then again on the row as locked. A mix of both (running, but of no worker) would be refused.
@@ -16,5 +16,5 @@ SET state = CASE WHEN job.state IN ('pending', 'scheduled', 'available') THEN 'c
                                THEN COALESCE(job.cancel_requested_at, held.now) ELSE job.cancel_requested_at END
 FROM held
 WHERE job.id = held.id
-RETURNING {job columns of job},
+RETURNING {job columns of job}, job.state = 'cancelled' AND job.finalized_at = held.now,
     CASE WHEN :notify::boolean AND job.state = 'running' THEN pg_notify('django_jobs', '!' || job.worker_id) END

@@ -23,4 +23,4 @@ SELECT
     CASE WHEN NOT :alike THEN json_extract(value, '$[9]') END
 FROM json_each(:rows)
 WHERE true
-RETURNING id, run_after, created_at
+RETURNING id

@@ -57,6 +57,7 @@
     let failures = 0;
     let timer = null;
     let asking = null; // the AbortController of the request that is under way
+    let again = false; // somebody asked by hand meanwhile
 
     function region() {
         return document.getElementById("dj-live");
@@ -147,14 +148,16 @@
         clearTimeout(timer);
         timer = null;
         if (!paused && !document.hidden) {
-            timer = setTimeout(refresh, Math.min(INTERVAL * Math.pow(2, failures), SLOWEST));
+            timer = setTimeout(() => refresh(false), Math.min(INTERVAL * Math.pow(2, failures), SLOWEST));
         }
     }
 
-    async function refresh() {
+    /* Ask for the page again. By hand it is done while paused, too. */
+    async function refresh(byHand) {
         clearTimeout(timer);
         timer = null;
         if (asking) {
+            again = again || byHand;
             return;
         }
         if (isHeld()) {
@@ -189,7 +192,7 @@
             if (fresh.dataset.djNow) {
                 skew = Date.parse(fresh.dataset.djNow) - Date.now();
             }
-            if (!isHeld()) { // it may be by now
+            if (!isHeld() && (byHand || !paused)) { // it may be by now
                 replace(document.adoptNode(fresh));
             }
             if (!paused) {
@@ -203,7 +206,12 @@
         } finally {
             clearTimeout(deadline);
             asking = null;
-            next();
+            if (again) {
+                again = false;
+                refresh(true);
+            } else {
+                next();
+            }
         }
     }
 
@@ -240,19 +248,19 @@
         toggle.addEventListener("click", () => {
             setPaused(!paused, true);
             if (!paused) {
-                refresh();
+                refresh(false);
             }
         });
         control.querySelector("[data-dj-refresh]").addEventListener("click", (event) => {
             event.preventDefault();
-            refresh();
+            refresh(true);
         });
         document.addEventListener("visibilitychange", () => {
             if (document.hidden) {
                 clearTimeout(timer);
                 timer = null;
             } else if (!paused) {
-                refresh();
+                refresh(false);
             }
         });
         setPaused(remembered(), false);

@@ -1,0 +1,1 @@
+"""What all benchmarks are made of: databases, workers, samples, tables."""

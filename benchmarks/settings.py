@@ -1,0 +1,10 @@
+"""The settings of the site that is measured: the test project's, as in production, with the jobs of the benchmarks."""
+
+from testproject.settings import *  # noqa: F403
+from testproject.settings import INSTALLED_APPS, LOGGING, env
+
+DEBUG = False  # with DEBUG, Django keeps the text of every query
+INSTALLED_APPS = [*INSTALLED_APPS, "benchmarks"]
+ALLOWED_HOSTS = ["*"]
+DJANGO_JOBS = env.json("DJANGO_JOBS", default={})
+LOGGING = {**LOGGING, "loggers": {"django_jobs": {"handlers": ["console"], "level": "WARNING"}}}

@@ -1,0 +1,60 @@
+"""Who is told of a stored outcome: receivers of ``job_finished``, and the job's definition, if that wants to know."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from django_jobs.databases import jobs_database
+from django_jobs.definitions import registry
+from django_jobs.signals import job_finished, send
+from django_jobs.states import FINISHED
+from django_jobs.store.base import RETRY
+from django_jobs.store.rows import NAME, Ended
+from django_jobs.worker import connections
+from django_jobs.worker.attempted import Attempted
+
+logger = logging.getLogger("django_jobs.signals")
+
+
+def is_followed(batch: Sequence[Attempted]) -> bool:
+    """Whether anybody is told of one of these, and so gets its row."""
+    if job_finished.receivers:
+        return True
+    listening = registry.listening
+    return bool(listening) and any(attempted.job.values[NAME] in listening for attempted in batch)
+
+
+def tell(batch: Sequence[Attempted], ended: dict[int, Ended], using: str | None) -> None:
+    """Tell of the outcomes that are stored, in their order."""
+    listening = registry.listening
+    for attempted in batch:
+        item = ended.get(attempted.outcome.id)
+        # Without its row: a receiver was connected while the batch was written.
+        if item is None or not item.stored or item.job is None:
+            continue
+        job = item.job
+        if job_finished.receivers:
+            send(
+                job_finished,
+                job.name,
+                job=job,
+                outcome=outcome_of(attempted, item.state),
+                seconds=attempted.seconds,
+                error=attempted.error,
+            )
+        definition = listening.get(job.values[NAME])
+        if definition is not None and definition.on_stored is not None:
+            try:
+                definition.on_stored(job, attempted.exception, attempted.error, jobs_database(using))
+            except Exception:
+                logger.exception("What follows the end of job %s failed", job.id)
+    # This thread has no job's connections; those of receivers are left sound, and none is held while nothing happens.
+    connections.close_all()
+
+
+def outcome_of(attempted: Attempted, state: str) -> str:
+    """How an attempt ended, of which ``state`` was stored."""
+    if state in FINISHED:
+        return state
+    return "retried" if attempted.outcome.kind == RETRY else "snoozed"

@@ -1,0 +1,194 @@
+"""Pages of the reference that are written from the code: settings, commands, statements with their plans."""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import pprint
+import re
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+SQL = Path(__file__).resolve().parent.parent / "django_jobs" / "sql"
+DATABASES = {"postgresql": "PostgreSQL", "sqlite": "SQLite"}
+
+
+def write_all(folder: Path) -> None:
+    """Write each page into the folder; one that is as it was keeps its time, so that Sphinx does not read it again."""
+    folder.mkdir(exist_ok=True)
+    for name, page in PAGES.items():
+        path = folder / f"{name}.md"
+        text = page()
+        if not path.exists() or path.read_text("utf-8") != text:
+            path.write_text(text, "utf-8")
+
+
+# -- settings ----------------------------------------------------------------------------------------------------------
+
+
+def settings() -> str:
+    """A section for each key of ``DJANGO_JOBS``, in the order of the code."""
+    from django_jobs.conf import SETTINGS
+
+    return "\n".join(
+        f"## {setting.name}\n\n{_sentence(setting.purpose)}\n\n"
+        f"- Default: {_value(setting.name, setting.default)}\n- Accepts: {_escaped(setting.accepts)}.\n"
+        for setting in SETTINGS.values()
+    )
+
+
+def _value(name: str, default: Any) -> str:
+    if name == "RETENTION":
+        ages = {state: dt.timedelta(seconds=age) for state, age in default.items()}
+        return ", ".join(f"`{state}` {_days(age)}" for state, age in ages.items())
+    return f"`{pprint.pformat(default, compact=True, width=1000)}`"
+
+
+def _days(age: dt.timedelta) -> str:
+    return f"{age.days} days" if age == dt.timedelta(days=age.days) else str(age)
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+
+# Every command of Django has them; its documentation tells of them.
+_DJANGOS = {
+    "help", "version", "verbosity", "settings", "pythonpath", "traceback", "no_color", "force_color", "skip_checks",
+}  # fmt: skip
+
+
+def commands() -> str:
+    """The options of ``runjobs`` and of each subcommand of ``jobs``, as their ``--help`` has them."""
+    from django.core.management import load_command_class
+
+    parts = []
+    for name in ("runjobs", "jobs"):
+        command = load_command_class("django_jobs", name)
+        parser = command.create_parser("manage.py", name)
+        parts.append(f"## manage.py {name}\n\n{_sentence(parser.description)}\n\n{_options(parser)}")
+        for below, subparser in _subparsers(parser):
+            parts.append(
+                f"### manage.py {name} {below}\n\n{_sentence(subparser.description)}\n\n{_options(subparser)}"
+            )
+    return "\n".join(parts)
+
+
+def _subparsers(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            yield from action.choices.items()
+
+
+def _options(parser: argparse.ArgumentParser) -> str:
+    lines = []
+    for action in parser._actions:
+        if action.dest in _DJANGOS or action.help in (None, argparse.SUPPRESS):
+            continue
+        lines.append(f"- {_names(action)}: {_sentence(action.help or '', capital=False)}\n")
+    return "".join(lines)
+
+
+def _names(action: argparse.Action) -> str:
+    value = action.metavar or (action.dest.upper() if action.nargs != 0 else "")
+    if isinstance(value, tuple):
+        value = " ".join(value)
+    if not action.option_strings:
+        return f"`{value} ...`" if action.nargs in ("*", "+") else f"`{value}`"
+    takes = "" if action.nargs == 0 else f" {'STATE' if action.dest == 'state' else value}"
+    return ", ".join(f"`{option}{takes}`" for option in action.option_strings)
+
+
+def _sentence(text: str | None, capital: bool = True) -> str:
+    text = _escaped((text or "").replace("%%", "%").strip())
+    return (text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")) if capital else text
+
+
+# -- statements --------------------------------------------------------------------------------------------------------
+
+
+def statements() -> str:
+    """A section for each statement: what its files say, its plan on SQLite, and its text for each database."""
+    names = sorted(path.stem for path in (SQL / "postgresql").glob("*.sql"))
+    found = plans([name for name in names if (SQL / "sqlite" / f"{name}.sql").exists()])
+    return "\n".join(_statement(name, found.get(name, [])) for name in names)
+
+
+def _statement(name: str, plan: list[str]) -> str:
+    files = {vendor: SQL / vendor / f"{name}.sql" for vendor in DATABASES}
+    # What works around a trait of one database, the other has not.
+    texts = {vendor: file.read_text("utf-8").rstrip() for vendor, file in files.items() if file.exists()}
+    comment = _comment(texts["postgresql"])
+    parts = [f"## {name}\n\n{comment}\n"]
+    if plan:
+        parts.append("Plan on SQLite:\n\n```text\n" + "\n".join(plan) + "\n```\n")
+    parts += [
+        f"{DATABASES[vendor]}:\n\n```{{code-block}} sql\n:force:\n\n{text}\n```\n"
+        for vendor, text in texts.items()
+    ]
+    return "\n".join(parts)
+
+
+def _comment(text: str) -> str:
+    """The comment at the head of a file, up to the first line that is indented or starts the statement."""
+    lines = []
+    for line in text.splitlines():
+        if not line.startswith("-- ") or line.startswith("--   "):
+            break
+        lines.append(line.removeprefix("-- "))
+    whole = " ".join(lines)
+    # What follows the first sentence is in the file, right above the line that it explains.
+    first = re.split(r"(?<=[.])\s", whole, maxsplit=1)[0]
+    return _escaped(first)
+
+
+def _escaped(text: str) -> str:
+    """Plain text as Markdown."""
+    return re.sub(r"([*_\[\]`<|\\])", r"\\\1", text)
+
+
+def plans(names: list[str]) -> dict[str, list[str]]:
+    """What ``EXPLAIN QUERY PLAN`` says of each statement, on tables as the migrations make them, in memory."""
+    from django.db.migrations.loader import MigrationLoader
+    from django.db.migrations.state import ProjectState
+    from django.db.utils import ConnectionHandler
+
+    from django_jobs.store.sqlite import add_functions
+    from django_jobs.store.statements import statement
+
+    connection = ConnectionHandler({"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}})[
+        "default"
+    ]
+    # Without a record of what was applied: that would go to the database of the process.
+    graph = MigrationLoader(None).graph
+    state = ProjectState()
+    for leaf in [key for key in graph.leaf_nodes() if key[0] == "django_jobs"]:
+        for key in graph.forwards_plan(leaf):
+            with connection.schema_editor() as editor:
+                state = graph.nodes[key].apply(state, editor)
+    database: sqlite3.Connection = connection.connection
+    add_functions(database)
+    found = {}
+    for name in names:
+        rows = database.execute("EXPLAIN QUERY PLAN " + statement("sqlite", name).named, _Anything())
+        depth = {0: -1}
+        found[name] = lines = list[str]()
+        for id_, parent, _, detail in rows:
+            depth[id_] = depth.get(parent, -1) + 1
+            lines.append("  " * depth[id_] + detail)
+    database.close()
+    return found
+
+
+class _Anything(dict[str, Any]):
+    """Parameters of any name, all NULL: a plan does not depend on them."""
+
+    def __missing__(self, name: str) -> None:
+        return None
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "settings": settings,
+    "commands": commands,
+    "statements": statements,
+}

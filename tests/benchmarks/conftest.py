@@ -1,0 +1,40 @@
+"""Run a benchmark as a user does, at a tiny size, on the database of the test run."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def benchmarks(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """``python -m benchmarks``, in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "benchmarks", *arguments],
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONWARNINGS": "error"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+
+
+@pytest.fixture
+def run(database_name: str) -> Callable[..., dict[str, Any]]:
+    """Run a benchmark on the database of the run; what it prints with --json."""
+
+    def run(*arguments: str) -> dict[str, Any]:
+        done = benchmarks(*arguments, "--database", database_name, "--json")
+        assert done.returncode == 0, done.stderr
+        result: dict[str, Any] = json.loads(done.stdout)
+        assert {row["database"] for row in result["rows"]} == {database_name}
+        return result
+
+    return run

@@ -1,0 +1,48 @@
+"""The benchmarks of what a worker gets done, at tiny sizes: that they run, and that their figures make sense."""
+
+import pytest
+
+
+def test_limit(run):
+    result = run("limit", "--jobs", "500", "--batch", "100", "--rounds", "2")
+
+    [row] = result["rows"]
+    assert row["slowest"] <= row["jobs_per_second"] <= row["fastest"]
+    assert row["insert_per_second"] > 0
+    assert row["client_us"] > 0
+
+
+def test_drain(run):
+    result = run("drain", "--jobs", "400", "--rounds", "1", "--batch", "100")
+
+    [row] = result["rows"]
+    assert row["jobs"] == 400
+    assert row["ratio"] == pytest.approx(row["jobs_per_second"] / row["limit_per_second"])
+    assert row["client_us"] >= 0
+    assert row["memory_mb"] > 10
+    # Claims and finishes by batches, and not much more than that.
+    assert 2 / 400 <= row["statements"] < 0.5
+    assert 2 / 400 <= row["commits"] < 0.5
+    assert row["connections"] >= 1
+    assert row["resets"] == 0
+    assert row["job_reads"] == 0
+
+
+@pytest.mark.postgresql
+def test_drain_with_one_writer_and_two_far_away_and_in_two_processes(run):
+    result = run(
+        "drain", "--jobs", "400", "--rounds", "1", "--writers", "1,2", "--latency", "1", "--processes", "2"
+    )
+
+    one, two = result["rows"]
+    assert (one["writers"], two["writers"]) == ("1", "2")
+    assert {one["latency_ms"], two["latency_ms"]} == {1.0}
+    assert {one["processes"], two["processes"]} == {2}
+
+
+def test_drain_while_inserting(run):
+    result = run("drain", "--duration", "0.5", "--rounds", "1", "--jobs", "200")
+
+    [row] = result["rows"]
+    assert row["jobs"] > 0
+    assert row["inserted_per_second"] > 0

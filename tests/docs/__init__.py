@@ -1,0 +1,1 @@
+"""The documentation's samples are run, and what it lists is compared with the code."""

@@ -1,0 +1,96 @@
+"""What the reference lists is what there is."""
+
+import inspect
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import django_jobs
+from django_jobs import operations, signals
+from django_jobs.conf import SETTINGS
+from django_jobs.management.commands.jobs import SUBCOMMANDS
+from tests.docs.pages import DOCS, ROOT
+
+REFERENCE = DOCS / "reference"
+SOURCE = {path: path.read_text("utf-8") for path in (ROOT / "django_jobs").rglob("*.py")}
+
+sys.path.append(str(DOCS))  # where Sphinx finds it, too
+import generated  # type: ignore[import-not-found]  # noqa: E402
+
+
+def read(name: str) -> str:
+    return (REFERENCE / f"{name}.md").read_text("utf-8")
+
+
+def test_each_setting_has_a_section_with_its_default_and_what_it_accepts() -> None:
+    sections = re.split(r"^## ", generated.settings(), flags=re.MULTILINE)[1:]
+
+    assert [section.split("\n")[0] for section in sections] == list(SETTINGS)
+    for section, setting in zip(sections, SETTINGS.values(), strict=True):
+        assert setting.purpose.rstrip(".")[:20] in section.replace("\\", "")
+        assert setting.accepts[:20] in section.replace("\\", "")
+
+
+def test_each_check_has_a_line_in_the_reference() -> None:
+    ids = {id_ for text in SOURCE.values() for id_ in re.findall(r"django_jobs\.[EW]\d{3}", text)}
+
+    assert set(re.findall(r"^\| `(django_jobs\.[EW]\d{3})`", read("checks"), re.MULTILINE)) == ids
+
+
+def test_each_subcommand_has_a_section_with_all_its_options() -> None:
+    page = generated.commands()
+
+    for name in SUBCOMMANDS:
+        assert f"### manage.py jobs {name}\n" in page
+    for option in ("--queues", "--drain", "--max-memory", "--older-than", "--run-now"):
+        assert f"`{option}" in page
+
+
+@pytest.mark.django_db
+def test_each_statement_has_a_section_with_both_texts_and_the_index_it_goes_by() -> None:
+    page = generated.statements()
+    names = {path.stem for path in (ROOT / "django_jobs" / "sql" / "postgresql").glob("*.sql")}
+
+    assert set(re.findall(r"^## (\w+)$", page, re.MULTILINE)) == names
+    claim = page[page.index("\n## claim\n") :].split("\n## ")[1]
+    assert "USING INDEX django_jobs_job_claim (queue_name=?)" in claim
+    assert "FOR UPDATE SKIP LOCKED" in claim
+
+
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        (
+            "jobs",
+            [name for name in django_jobs.__all__ if name not in ("JobContext", "current_job", "registry")],
+        ),
+        ("operations", operations.__all__),
+        ("signals", [name for name in vars(signals) if name.startswith("job_")]),
+    ],
+)
+def test_each_public_name_is_in_the_reference(page: str, names: list[str]) -> None:
+    directives = {
+        line.split(":: ")[1].split(".")[-1]
+        for line in read(page).splitlines()
+        if re.match(r"\.\. auto\w+::", line)
+    }
+
+    assert set(names) <= directives
+
+
+def test_each_public_method_of_a_job_function_has_a_docstring() -> None:
+    for owner in (django_jobs.JobDefinition, django_jobs.JobContext):
+        for name, member in inspect.getmembers(owner):
+            if not name.startswith("_") and callable(member):
+                assert inspect.getdoc(member), f"{owner.__name__}.{name}"
+
+
+def test_links_of_the_readme_lead_somewhere() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    links = [link for link in re.findall(r"\]\(([^)#]+)\)", readme) if "://" not in link]
+
+    assert links
+    for link in links:
+        assert Path(ROOT / link).exists(), link

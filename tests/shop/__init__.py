@@ -1,0 +1,1 @@
+"""The site that the documentation's samples are of: a shop. There it is called ``shop``."""
