@@ -15,7 +15,7 @@ SHORT = 80  # characters of arguments
 
 
 class JobLine:
-    """A job with what a page shows of it. A time that does not parse (somebody's SQL) is shown as none.
+    """A job with what a page shows of it.
 
     :param job: the row.
     :param now: the time to count from.
@@ -52,33 +52,25 @@ class JobLine:
 
     # -- times -----------------------------------------------------------------------------------------------------
 
-    def moment(self, column: str) -> dt.datetime | None:
-        """A time of the row."""
-        try:
-            value: dt.datetime | None = getattr(self.job, column)
-        except (ValueError, TypeError, OverflowError):
-            return None
-        return value
-
-    @cached_property
+    @property
     def created_at(self) -> dt.datetime | None:
         """When it was enqueued."""
-        return self.moment("created_at")
+        return self.job.created_at
 
-    @cached_property
+    @property
     def run_after(self) -> dt.datetime | None:
         """When it is due."""
-        return self.moment("run_after")
+        return self.job.run_after
 
-    @cached_property
+    @property
     def attempted_at(self) -> dt.datetime | None:
         """When its last attempt began."""
-        return self.moment("attempted_at")
+        return self.job.attempted_at
 
-    @cached_property
+    @property
     def finalized_at(self) -> dt.datetime | None:
         """When it ended."""
-        return self.moment("finalized_at")
+        return self.job.finalized_at
 
     @property
     def when(self) -> dt.datetime | None:

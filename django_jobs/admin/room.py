@@ -124,7 +124,7 @@ class RoomAdmin(ReadOnlyAdmin):
         safe = url_has_allowed_host_and_scheme(
             wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
         )
-        return HttpResponseRedirect(wanted if safe else default)
+        return HttpResponseRedirect(wanted if safe and wanted.startswith("/") else default)
 
     def id_of(self, text: str) -> int:
         """The id in an address. Raises Http404."""

@@ -156,7 +156,7 @@ def _last(line: JobLine, failed: list[Attempt], now: dt.datetime) -> Iterator[St
             attempt=job.attempt,
             worker=job.worker_id,
         )
-    requested = line.moment("cancel_requested_at")
+    requested = job.cancel_requested_at
     if requested is not None:
         yield Step("cancelling", _("Asked to cancel"), requested)
     if job.state in ENDS:

@@ -42,16 +42,9 @@ def state_badge(job: Any) -> SafeString:
     state = str(job.state)
     if state == State.SCHEDULED and job.attempt:
         state = RETRYING
-    elif state == State.RUNNING and _is_cancelled(job):
+    elif state == State.RUNNING and job.cancel_requested_at is not None:
         state = CANCELLING
     return badge(STATE_WORDS.get(state, state), state)
-
-
-def _is_cancelled(job: Any) -> bool:
-    try:
-        return job.cancel_requested_at is not None
-    except ValueError:  # somebody's SQL has written what is no time
-        return True
 
 
 @register.simple_tag

@@ -259,6 +259,25 @@ class TestParts:
             assert admin.get(url("job_json", id_, part)).status_code == 200
 
 
+def test_halves_of_characters_that_only_an_escape_can_write(admin, make):
+    (id_,) = make("failed")
+    row = Job.objects.get(pk=id_)
+    half = r'"\ud800"'
+    for column, text in {
+        "args": f"[{half}]",
+        "kwargs": f"{{{half}:{half}}}",
+        "tags": f"[{half}]",
+        "errors": f'[{{"class":{half},"message":{half},"traceback":{half}}}]',
+        "metadata": f'{{"schedule":{half},"progress":{{"done":1,"note":{half}}},{half}:1}}',
+        "result": half,
+    }.items():
+        write(row, column, text)
+    assert r"\ud800" in page(admin, id_)
+    assert admin.get(url("job_changelist")).status_code == 200
+    for part in ("args", "kwargs", "result", "metadata", "errors"):
+        assert admin.get(url("job_json", id_, part)).status_code == 200
+
+
 @pytest.mark.parametrize(
     "hostile", ["<script>alert(1)</script>", "\"'><img src=x onerror=alert(1)>", "{{ 7|add:7 }}", "\u202e"]
 )
