@@ -144,8 +144,14 @@ class Watched:
 # A child that notes that it lives, until it gets SIGUSR1.
 BEATING = (
     WORK.replace("threading.Event().wait()\n", "")
-    + "import time\nquiet = threading.Event()\nsignal.signal(signal.SIGUSR1, lambda *_: quiet.set())\n"
-    + f"while True:\n    if not quiet.is_set(): words[{BEAT}] = time.monotonic_ns()\n    quiet.wait(0.01) and threading.Event().wait(0.01)\n"
+    + f"""
+import time
+quiet, never = threading.Event(), threading.Event()
+signal.signal(signal.SIGUSR1, lambda *_: quiet.set())
+while not never.wait(0.01):
+    if not quiet.is_set():
+        words[{BEAT}] = time.monotonic_ns()
+"""
 )
 
 
