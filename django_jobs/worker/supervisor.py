@@ -229,7 +229,10 @@ class Supervisor:
     def problem(self) -> str | None:
         """What is wrong with the supervisor or a child of its; None: nothing."""
         for child in self.children if self.probes is not None else ():
-            silent = time.monotonic() - max(child.heard_at, child.started_at)
+            try:
+                silent = time.monotonic() - max(child.heard_at, child.started_at)
+            except ValueError:  # it has just ended, and its notes are closed: asked from another thread
+                continue
             if child.kill_at is None and silent > self.silence:
                 return f"process {child.pid} has not been heard of for {silent:.0f} s"
         return self.pulse.problem()

@@ -288,6 +288,8 @@ class TestWorker:
         thread.start()
         assert systemd.hear() == "READY=1\nSTATUS=Waiting for the database"
         eventually(lambda: file.stat().st_mtime > 1)
+        worker.reporter.pulse.at -= 1000.0
+        eventually(lambda: worker.problem() is None)
         monkeypatch.undo()
         assert systemd.hear() == f"STATUS=Worker {worker.worker_id} works on *"
         worker.stop()

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -31,6 +32,17 @@ def child(notes, monkeypatch):
     assert end is not None
     yield end
     end.close()
+
+
+def test_that_a_child_lives_is_noted_where_that_is_wanted(notes, child):
+    assert (child.probed, notes.beat_at) == (False, 0.0)
+    notes.probe()
+    assert child.probed
+
+    before = time.monotonic()
+    child.beat()
+    assert before <= notes.beat_at <= time.monotonic()
+    assert notes.worker_ids == []
 
 
 def test_what_has_started_is_known_and_what_has_completed(notes, child):

@@ -11,6 +11,7 @@ import pytest
 from django_jobs.worker import supervisor as module
 from django_jobs.worker.handback import Estate
 from django_jobs.worker.lifeline import Lifeline
+from django_jobs.worker.shared_notes import _BEAT as BEAT
 from django_jobs.worker.supervisor import Place, Supervisor
 from tests.waiting import eventually
 
@@ -119,6 +120,67 @@ def test_a_child_that_is_killed_is_replaced_and_what_it_held_is_handed_back(run)
     (estate,) = one.hand_back.estates
     assert estate.worker_ids == [first]
     assert estate.name == f"Process {first} was killed by signal SIGKILL"
+
+
+class Watched:
+    """Probes that tell what they were told."""
+
+    def __init__(self):
+        self.words = []
+
+    def watch(self, ask, status):
+        self.words.append(status)
+
+    def stopping(self):
+        self.words.append("stopping")
+
+    def stop(self):
+        self.words.append("stop")
+
+    def join(self, timeout):
+        self.words.append("join")
+
+
+# A child that notes that it lives, until it gets SIGUSR1.
+BEATING = (
+    WORK.replace("threading.Event().wait()\n", "")
+    + f"""
+import time
+quiet, never = threading.Event(), threading.Event()
+signal.signal(signal.SIGUSR1, lambda *_: quiet.set())
+while not never.wait(0.01):
+    if not quiet.is_set():
+        words[{BEAT}] = time.monotonic_ns()
+"""
+)
+
+
+def test_a_child_that_is_not_heard_of_any_more_is_a_problem(run):
+    probes = Watched()
+    one = run(BEATING, processes=2, probes=probes, silence=3.0)
+    _, second = one.pids(2)
+    assert all(child.notes.probed for child in one.at_work())
+    eventually(lambda: all(child.heard_at for child in one.at_work()))
+    assert one.supervisor.problem() is None
+
+    os.kill(second, signal.SIGUSR1)
+    eventually(lambda: one.supervisor.problem() == f"process {second} has not been heard of for 3 s")
+
+    os.kill(second, signal.SIGKILL)
+    eventually(lambda: second not in one.pids(2))
+    assert one.supervisor.problem() is None
+    one.supervisor.stop()
+    assert one.join() == 0
+    assert probes.words == ["Keeps 2 workers at work", "stopping", "stop", "join"]
+
+
+def test_a_supervisor_that_stands_still_is_a_problem(run):
+    one = run(WORK)
+    one.pids(1)
+    one.supervisor.stop()
+    one.join()
+    one.supervisor.pulse.at -= 100
+    assert one.supervisor.problem().startswith("the supervisor has stood still for 10")
 
 
 def test_an_exit_that_is_not_in_order_is_a_death_too(run):
