@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from django_jobs.store.selecting import Criteria
 from tests.store.builders import Recorder
 from tests.store.operations import operations
 from tests.store.plans import (
@@ -245,6 +246,24 @@ def test_where_nothing_is_known_of_the_table_what_is_counted_is_not_sorted(never
     shared.count_available(["busy"], 10_001)
     shared.count_dead(10_001)
 
+    for statement, parameters in recorder.seen:
+        for node in custom_plan(statement, parameters):
+            if "Sort" in node["Node Type"]:
+                fed = {each.get("Relation Name") for each in fed_to_its_limit(node)}
+                assert "django_jobs_job" not in fed, statement.name
+
+
+def test_where_nothing_is_known_of_the_table_what_is_looked_at_is_not_sorted(never_analysed, shared):
+    recorder = shared.session = Recorder(shared.session)
+    for state in ("failed", "available"):
+        assert len(shared.select(Criteria(state=state), most=10).ids) == 10
+    shared.select(Criteria(), most=10)
+
+    assert {statement.name for statement, _ in recorder.seen} == {
+        "select_finished",
+        "select_queues",
+        "select_newest",
+    }
     for statement, parameters in recorder.seen:
         for node in custom_plan(statement, parameters):
             if "Sort" in node["Node Type"]:

@@ -7,14 +7,14 @@ WITH looked AS MATERIALIZED (
          WHERE state = 'available' AND queue_name = :queue_name AND priority = :after_rank::smallint
            AND (run_after, id) > (:after_moment::timestamptz, :after_id::bigint)
          ORDER BY queue_name, priority DESC, run_after, id
-         LIMIT :look)
+         LIMIT (SELECT :look::bigint))
         UNION ALL
         (SELECT priority AS rank, run_after AS moment, {looked columns}
          FROM django_jobs_job
          WHERE state = 'available' AND queue_name = :queue_name AND priority < :after_rank::smallint
          ORDER BY queue_name, priority DESC, run_after, id
-         LIMIT :look)
+         LIMIT (SELECT :look::bigint))
     ) AS either
-    LIMIT :look
+    LIMIT (SELECT :look::bigint)
 )
 {include matches}

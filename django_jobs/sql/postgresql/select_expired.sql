@@ -12,7 +12,7 @@ WITH looked AS MATERIALIZED (
       AND finalized_at
           <= COALESCE(:now::timestamptz, statement_timestamp()) - make_interval(secs => :older_than::float8)
     ORDER BY state, finalized_at, id
-    LIMIT :look
+    LIMIT (SELECT :look::bigint)
 )
 (SELECT NULL::bigint, finalized_at, id, (SELECT count(*) FROM looked)
  FROM looked ORDER BY finalized_at DESC, id DESC LIMIT 1)

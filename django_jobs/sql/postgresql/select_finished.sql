@@ -7,6 +7,6 @@ WITH looked AS MATERIALIZED (
       AND (finalized_at, id) < (:after_moment::timestamptz, :after_id::bigint)
       AND finalized_at >= COALESCE(:finished_after::timestamptz, '-infinity')
     ORDER BY state DESC, finalized_at DESC, id DESC
-    LIMIT :look
+    LIMIT (SELECT :look::bigint)
 )
 {include matches}

@@ -5,6 +5,6 @@ WITH looked AS MATERIALIZED (
     FROM django_jobs_job
     WHERE id < :after_id::bigint
     ORDER BY id DESC
-    LIMIT :look
+    LIMIT (SELECT :look::bigint)
 )
 {include matches}

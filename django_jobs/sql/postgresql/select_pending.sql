@@ -4,6 +4,6 @@ WITH looked AS MATERIALIZED (
     FROM django_jobs_job
     WHERE state = 'pending' AND id < :after_id::bigint
     ORDER BY id DESC
-    LIMIT :look
+    LIMIT (SELECT :look::bigint)
 )
 {include matches}

@@ -4,6 +4,6 @@ WITH looked AS MATERIALIZED (
     FROM django_jobs_job
     WHERE state = 'running' AND (worker_id, id) > (:after_rank::bigint, :after_id::bigint)
     ORDER BY worker_id, id
-    LIMIT :look
+    LIMIT (SELECT :look::bigint)
 )
 {include matches}

@@ -4,6 +4,6 @@ WITH looked AS MATERIALIZED (
     FROM django_jobs_job
     WHERE state = 'scheduled' AND (run_after, id) > (:after_moment::timestamptz, :after_id::bigint)
     ORDER BY run_after, id
-    LIMIT :look
+    LIMIT (SELECT :look::bigint)
 )
 {include matches}
