@@ -19,7 +19,7 @@ STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-sqlite test-postgresql install lint format types migrations docs check clean
+.PHONY: help bench bench-check demo serve test test-sqlite test-postgresql install lint format types migrations docs check clean
 
 help:  ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +74,12 @@ docs: install  ## Build the documentation into docs/_build/html; a warning is an
 
 check: lint types migrations test  ## All of the above
 
+bench: install  ## Run all benchmarks, and write docs/benchmarks.md (an hour or more, on a quiet machine)
+	@$(BIN)/python -m benchmarks all $(ARGS)
+
+bench-check: install  ## Compare the ratios of a short run with those recorded (some minutes)
+	@$(BIN)/python -m benchmarks check $(ARGS)
+
 clean:  ## Remove the environment, the demo's database and caches
-	rm -rf $(VENV) var build dist docs/_build docs/reference/_generated .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) var build dist docs/_build docs/*/_generated .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find django_jobs testproject tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -10,6 +10,12 @@ from pathlib import Path
 COMMANDS = {
     "limit": "what the database itself can do: claim and finish in batches, and run nothing",
     "drain": "jobs per second, what each costs, and the ratio to the limit",
+    "operations": "each operation beside the same by the ORM: microseconds and statements",
+    "latency": "milliseconds from commit to start, and what an idle worker uses",
+    "enqueue": "jobs inserted per second, beside bare INSERT, unnest and COPY",
+    "scale": "claim, finish, the admin and stats with ever more history",
+    "peers": "other queues, on the same PostgreSQL in the same run",
+    "check": "whether the figures that were recorded are still reached",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 
 from django_jobs import job
@@ -13,8 +14,8 @@ def noop(n: int) -> None:
 
 
 @job
-def note_start(enqueued: float, file: str) -> None:
-    """Append how long after ``enqueued``, a time of this host, the job started; in seconds, a line each."""
-    waited = time.time() - enqueued
-    with open(file, "a") as lines:  # noqa: PTH123 - quick
-        lines.write(f"{waited:.6f}\n")
+def tell_start(address: str) -> None:
+    """Tell a socket of this host when the job started."""
+    now = time.time()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.sendto(repr(now).encode(), address)

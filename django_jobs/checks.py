@@ -6,14 +6,16 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
+from django.apps import apps
 from django.core import checks
 from django.core.checks import CheckMessage, Error, register
 from django.core.exceptions import ImproperlyConfigured
-from django.db import connections
+from django.db import connections, router
 from django.utils.module_loading import import_string
 
 from django_jobs import conf, schedules
 from django_jobs.databases import jobs_database
+from django_jobs.models import Job
 from django_jobs.serialization import shown
 
 SHORT_TIMEOUT = 10
@@ -109,7 +111,51 @@ def check_database(**_: Any) -> list[CheckMessage]:
                 id="django_jobs.E010",
             )
         ]
-    return []
+    return _check_postgresql()
+
+
+def _check_postgresql() -> list[CheckMessage]:
+    try:
+        prepared, notify, listen = conf.get("PREPARED_STATEMENTS"), conf.get("NOTIFY"), conf.get("LISTEN")
+    except ImproperlyConfigured:
+        return []  # check_settings says so
+    if prepared or not notify or listen is not None:
+        return []
+    return [
+        checks.Warning(
+            "DJANGO_JOBS: PREPARED_STATEMENTS is False, as it must be behind a pooler in transaction mode, and NOTIFY "
+            "is True: workers listen on a connection that keeps no session there, hear nothing, and rely on it.",
+            hint="Set LISTEN to the alias of a direct connection to the same database, or NOTIFY to False. If there is "
+            "no such pooler, set PREPARED_STATEMENTS to True.",
+            id="django_jobs.W015",
+        )
+    ]
+
+
+@register("django_jobs")
+def check_transaction(**_: Any) -> list[CheckMessage]:
+    """Check that the jobs are in a database that the site writes its own data to."""
+    try:
+        alias = jobs_database()
+    except ImproperlyConfigured:
+        return []  # check_database says so
+    others = {
+        router.db_for_write(model)
+        for model in apps.get_models()
+        if model._meta.app_label != Job._meta.app_label and model._meta.managed
+    }
+    if not others or alias in others:
+        return []
+    known = ", ".join(repr(each) for each in sorted(others))
+    return [
+        checks.Warning(
+            f"The jobs are in database {alias!r}, and no model of the site is: those are in {known}. So a job is not "
+            f"enqueued in the transaction that writes what it is about: one can be stored without the other.",
+            hint="Keep the jobs in the site's own database. Where that can't be, enqueue in transaction.on_commit(), "
+            "and silence this check.",
+            id="django_jobs.W014",
+        )
+    ]
 
 
 def _check_sqlite(where: str, database: dict[str, Any]) -> list[CheckMessage]:

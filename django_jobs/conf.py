@@ -90,6 +90,19 @@ def _ages(value: Mapping[Any, Any]) -> bool:
     )
 
 
+def _health(value: Any) -> bool:
+    if not isinstance(value, Mapping) or not set(value) <= {"workers", "late", "queues", "details"}:
+        return False
+    queues = value.get("queues", {})
+    return (
+        _whole(0, 10_000)(value.get("workers", 1))
+        and isinstance(value.get("details", False), bool)
+        and isinstance(queues, Mapping)
+        and all(isinstance(name, str) and 0 < len(name) <= limits.QUEUE_LENGTH for name in queues)
+        and all(limit is None or _age(limit) for limit in (value.get("late"), *queues.values()))
+    )
+
+
 def _age(value: Any) -> bool:
     return _not_negative(value.total_seconds() if isinstance(value, dt.timedelta) else value)
 
@@ -145,6 +158,13 @@ SETTINGS: dict[str, Setting] = {
             "How large the encoded result of one job may be.",
         ),
         Setting(
+            "MAX_METADATA_BYTES",
+            limits.METADATA_BYTES,
+            "a whole number of bytes, 1 or more",
+            _whole(1, 1_000_000_000),
+            "How large all metadata of one job may be, encoded.",
+        ),
+        Setting(
             "MAX_ERRORS",
             20,
             "a whole number from 2 to 1000",
@@ -198,14 +218,24 @@ SETTINGS: dict[str, Setting] = {
             True,
             "True or False",
             lambda value: isinstance(value, bool),
-            "PostgreSQL: wake workers with NOTIFY. False where a pooler in transaction mode stands between.",
+            "PostgreSQL: wake workers with NOTIFY. False where a pooler in transaction mode stands between, and LISTEN "
+            "names no way around it.",
+        ),
+        Setting(
+            "LISTEN",
+            None,
+            "a key of DATABASES, or None for the database that holds the jobs",
+            lambda value: value is None or (isinstance(value, str) and value in django_settings.DATABASES),
+            "PostgreSQL: the alias on which workers listen for notifications: a direct connection to the same "
+            "database, where the jobs' own alias leads through a pooler in transaction mode.",
         ),
         Setting(
             "PREPARED_STATEMENTS",
             True,
             "True or False",
             lambda value: isinstance(value, bool),
-            "PostgreSQL: server-side prepared statements. False behind a pooler in transaction mode.",
+            "PostgreSQL: server-side prepared statements, and settings of the session. False behind a pooler in "
+            "transaction mode: then each statement brings its settings along, and leaves nothing on the server's side.",
         ),
         Setting(
             "STATEMENT_TIMEOUT",
@@ -228,6 +258,15 @@ SETTINGS: dict[str, Setting] = {
             "a number of seconds, a timedelta, or None to keep them for ever",
             lambda value: value is None or _age(value),
             "How long the statistics behind charts and counts over history are kept. 0: nothing is counted.",
+        ),
+        Setting(
+            "HEALTH",
+            {"workers": 1, "late": 300, "queues": {}, "details": False},
+            "a dict of 'workers' (a whole number), 'late' (seconds, or None), 'queues' (a dict from queue name to "
+            "seconds, or None) and 'details' (True or False)",
+            _health,
+            "When the view health.ready fails: with fewer workers alive than that; when a job has been due for longer "
+            "than 'late', or than 'queues' says of its queue. 'details': whether the answer says why.",
         ),
         Setting(
             "SCHEDULES",
@@ -282,7 +321,9 @@ Ages = dict[str, float | None]
 
 def retention() -> Ages:
     """Seconds that finished jobs are kept, by state; None keeps them for ever."""
-    return _in_seconds({**SETTINGS["RETENTION"].default, **get("RETENTION")})
+    ages = {**SETTINGS["RETENTION"].default, **get("RETENTION")}
+    ages.pop("queues", None)
+    return _in_seconds(ages)
 
 
 def queue_retention() -> dict[str, Ages]:
@@ -297,6 +338,22 @@ def unkept(queue_name: str) -> frozenset[str]:
     return frozenset(state for state, age in ages.items() if age == 0)
 
 
+class HealthSettings(NamedTuple):
+    """The setting ``HEALTH``; times in seconds, None for any."""
+
+    workers: int
+    late: float | None
+    queues: Ages
+    details: bool
+
+
+def health() -> HealthSettings:
+    """The setting ``HEALTH``, whole."""
+    chosen = {**SETTINGS["HEALTH"].default, **get("HEALTH")}
+    late = _in_seconds({"": chosen["late"]})[""]
+    return HealthSettings(chosen["workers"], late, _in_seconds(chosen["queues"]), chosen["details"])
+
+
 def statistics_retention() -> float | None:
     """Seconds that statistics are kept; None keeps them for ever, and with 0 there are none."""
     return _in_seconds({"": get("STATISTICS_RETENTION")})[""]
@@ -304,9 +361,7 @@ def statistics_retention() -> float | None:
 
 def _in_seconds(ages: Mapping[str, Any]) -> Ages:
     return {
-        state: age.total_seconds() if isinstance(age, dt.timedelta) else age
-        for state, age in ages.items()
-        if state != "queues"
+        state: age.total_seconds() if isinstance(age, dt.timedelta) else age for state, age in ages.items()
     }
 
 

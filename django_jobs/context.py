@@ -8,7 +8,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -17,7 +17,7 @@ from asgiref.sync import sync_to_async
 from django.db import DatabaseError, connections, transaction
 from django.db.transaction import TransactionManagementError
 
-from django_jobs import conf, limits
+from django_jobs import conf
 from django_jobs.databases import jobs_database
 from django_jobs.exceptions import Cancel, ClaimLost, Snooze
 from django_jobs.results import encode_result
@@ -78,6 +78,14 @@ class AttemptState:
         return completing is not None and any(
             entry[1] is completing for entry in connections[using].run_on_commit
         )
+
+    def take_back(self, keys: Iterable[str], before: Mapping[str, str] | None = None) -> None:
+        """Have nothing to merge for these keys, or what there was before."""
+        with self.lock:
+            for key in keys:
+                self.metadata.pop(key, None)
+                if before is not None and key in before:
+                    self.metadata[key] = before[key]
 
     def take_metadata(self) -> str | None:
         """What is still to be merged, as a JSON object; it is the caller's to store from now on."""
@@ -225,6 +233,8 @@ class JobContext:
         state = state_of(self._here)
         now = time.monotonic()
         with state.lock:
+            if state.progressed_at == math.inf:  # it is too much
+                return None
             state.metadata["progress"] = text
             if state.progressed_at is not None and now - state.progressed_at < PROGRESS_SECONDS:
                 return None
@@ -236,6 +246,10 @@ class JobContext:
         state.progressed_at = time.monotonic()
         try:
             self._flush(state)
+        except NotStorable as error:  # said once, and no more of it is kept
+            state.progressed_at = math.inf
+            state.take_back(["progress"])
+            logger.warning("The progress of job %s is not stored: %s", self.job, error)
         except DatabaseError as error:  # no reason for the job to fail; it is kept, and written with the next
             logger.warning("The progress of job %s could not be stored yet: %s", self.job, error)
 
@@ -243,10 +257,12 @@ class JobContext:
         """Merge keys into the job's metadata; each top-level key replaces what the job has under it.
 
         One statement, in the transaction that is open, if one is. With ``later``, none: the values are stored together
-        with the job's outcome, whatever that is.
+        with the job's outcome, whatever that is; unless all metadata of the job would be over
+        ``DJANGO_JOBS["MAX_METADATA_BYTES"]`` then, which is logged.
 
         :param values: JSON, with keys that are strings.
-        :raises NotStorable: for values that can't be stored; the message says what, where, and what to do.
+        :raises NotStorable: for values that can't be stored, or are too much with what the job has; the message says
+            what, where, and what to do. Nothing was stored.
         :raises ClaimLost: when the job is no longer this worker's; nothing was stored.
         """
         texts = _encoded(values)
@@ -254,9 +270,19 @@ class JobContext:
             return
         state = state_of(self._here)
         with state.lock:
+            before = dict(state.metadata)
             state.metadata.update(texts)
-        if not later:
+            if later:
+                size, most = len(joined(state.metadata).encode()), conf.get("MAX_METADATA_BYTES")
+                if size > most:
+                    state.take_back(texts, before)
+                    raise NotStorable(_too_much(f"what is to be merged later has {size:,} bytes,", most))
+                return
+        try:
             self._flush(state)
+        except NotStorable:
+            state.take_back(texts, before)
+            raise
 
     async def amerge_metadata(self, values: Mapping[str, Any], *, later: bool = False) -> None:
         """:meth:`merge_metadata`, from async code."""
@@ -272,13 +298,17 @@ class JobContext:
             values, state.metadata = state.metadata, {}
         if not values:
             return
+        most = conf.get("MAX_METADATA_BYTES")
+        patch = (self.job.id, self.job.claims, joined(values))
         try:
-            stored = django_store(self.using).merge_metadata([(self.job.id, self.job.claims, joined(values))])
+            merged = django_store(self.using).merge_metadata([patch], most)
+            if merged and not merged[0].done:
+                raise NotStorable(_too_much("the metadata would, with what the job has, be", most))
         except BaseException:
             with state.lock:
                 state.metadata = {**values, **state.metadata}
             raise
-        if not stored:
+        if not merged:
             self._lose(state)
 
     # -- outcomes --------------------------------------------------------------------------------------------------
@@ -325,8 +355,12 @@ class JobContext:
         state = state_of(self._here)
         if state.completed or state.is_completing(using):
             return False
-        if state.metadata:
-            self._flush(state)  # a finished job takes none
+        if state.metadata:  # a finished job takes none
+            try:
+                self._flush(state)
+            except NotStorable as error:
+                state.take_metadata()
+                logger.error("The metadata of job %s is not stored: %s", self.job.id, error)
         store, outcome = django_store(using), Outcome(self.job.id, self.job.claims, COMPLETED, result=text)
         if COMPLETED in conf.unkept(self.job.queue_name):
             unkept = {self.job.id: (COMPLETED,)}
@@ -366,13 +400,17 @@ def _encoded(values: Any) -> dict[str, str]:
     """Each value's text. Raises NotStorable, TypeError."""
     if not isinstance(values, Mapping):
         raise TypeError(f"merge_metadata() takes a dict, not {shown(values)}.")
-    whole = encode_storable(dict(values), "the metadata")
-    if len(whole.encode()) > limits.METADATA_BYTES:
-        raise NotStorable(
-            f"the metadata is {len(whole.encode()):,} bytes as JSON, over the limit of {limits.METADATA_BYTES:,}; "
-            f"store the data elsewhere, and its key here"
-        )
+    size, most = len(encode_storable(dict(values), "the metadata").encode()), conf.get("MAX_METADATA_BYTES")
+    if size > most:
+        raise NotStorable(_too_much(f"the metadata has {size:,} bytes,", most))
     return {key: encode(value) for key, value in values.items()}
+
+
+def _too_much(what: str, most: int) -> str:
+    return (
+        f"{what} over the limit of {most:,} bytes as JSON; store the data elsewhere, and its key here, or raise "
+        f"DJANGO_JOBS['MAX_METADATA_BYTES']"
+    )
 
 
 def _in_event_loop() -> bool:

@@ -31,7 +31,14 @@ KEYED_CHUNK = 50_000
 CHUNK_CHARACTERS = 50_000_000
 
 
+Insert = Callable[[list[NewJob]], list[JobRow]]
+#: Goes around each insert, if there is one: it is given the jobs and what inserts them. For tracing.
+around_insert: Callable[[list[NewJob], Insert], list[JobRow]] | None = None
+
 More = Callable[[NewJob, Sequence[Any], Mapping[str, Any]], NewJob]
+
+#: Called with jobs just inserted and their database, after the receivers of the signal: by ``django_jobs.testing``.
+followers: tuple[Callable[[list[JobRow], str], None], ...] = ()
 
 
 class Prepared(NamedTuple):
@@ -61,7 +68,12 @@ def enqueue(definition: JobDefinition[Any, Any], args: Sequence[Any], kwargs: Ma
 
 def insert(new: NewJob, alias: str, using: str | None = None) -> JobRow:
     """Insert a job that was checked into the database ``alias``; ``using`` is what was given for it, if it was."""
-    return _told([django_store(alias).insert(new)], alias, [using])[0]
+    store = django_store(alias)
+    if around_insert is None:
+        jobs = [store.insert(new)]
+    else:
+        jobs = around_insert([new], lambda jobs: [store.insert(jobs[0])])
+    return _told(jobs, alias, [using])[0]
 
 
 def enqueue_many(prepared: Iterable[Prepared]) -> list[JobRow]:
@@ -130,12 +142,15 @@ def enqueue_calls(
 
 def _insert(new: list[NewJob], alias: str, usings: Iterable[str | None]) -> list[JobRow]:
     store = django_store(alias)
-    chunks = list(_chunks(new))
-    if len(chunks) == 1:
-        jobs = store.insert_many(new)
-    else:
+
+    def insert_all(new: list[NewJob]) -> list[JobRow]:
+        chunks = list(_chunks(new))
+        if len(chunks) == 1:
+            return store.insert_many(new)
         with transaction.atomic(using=alias):
-            jobs = [job for chunk in chunks for job in store.insert_many(chunk)]
+            return [job for chunk in chunks for job in store.insert_many(chunk)]
+
+    jobs = insert_all(new) if around_insert is None else around_insert(new, insert_all)
     return _told(jobs, alias, usings)
 
 
@@ -149,6 +164,8 @@ def _told(jobs: list[JobRow], alias: str, usings: Iterable[str | None]) -> list[
             job.using = using
     if signals.job_enqueued.receivers:
         signals.send_enqueued(jobs, alias)
+    for follower in followers:
+        follower(jobs, alias)
     return jobs
 
 

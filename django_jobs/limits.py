@@ -20,7 +20,7 @@ MAX_ATTEMPTS_HIGHEST = 32_767
 # Seconds; a hundred years. Added to a time, more could leave the calendar of a database or of Python.
 LONGEST_DELAY = 36_600 * 86_400
 
-# What one call merges into a job's metadata, as JSON.
+# All metadata of a job, as JSON, where DJANGO_JOBS["MAX_METADATA_BYTES"] says nothing else.
 METADATA_BYTES = 100_000
 
 # All errors that a job keeps, as JSON. Over it, the earlier ones lose their tracebacks, and then the newer of them go.

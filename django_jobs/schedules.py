@@ -78,7 +78,7 @@ class _Given(NamedTuple):
 
     def declaration(self, key: Any, name: str, definition: JobDefinition[Any, Any] | None) -> Declaration:
         """Check it all. Raises InvalidSchedule."""
-        key = _check_key(name if key is None else key)
+        key = check_key(name if key is None else key)
         timing = self.timing()
         args, kwargs = self.call(name, definition)
         return Declaration(key, name, timing, self.missed, args, kwargs, encode(self.options), definition)
@@ -273,7 +273,7 @@ def _of_entry(key: Any, entry: Any) -> Declaration:
     """A schedule as the settings have it. Raises InvalidSchedule."""
     from django_jobs.definitions import registry
 
-    _check_key(key)
+    check_key(key)
     if not isinstance(entry, Mapping):
         raise InvalidSchedule(
             f"It is {shown(entry)}.",
@@ -304,7 +304,8 @@ def _check_options(options: Mapping[str, Any]) -> dict[str, Any]:
     return dict(options)
 
 
-def _check_key(key: Any) -> str:
+def check_key(key: Any) -> str:
+    """The key if it can name a schedule, else raise InvalidSchedule."""
     if not isinstance(key, str) or not 0 < len(key) <= limits.KEY_LENGTH or find_problem(key, "key"):
         raise InvalidSchedule(
             f"The key {shown(key)} can't name a schedule.",

@@ -11,7 +11,7 @@ from django_jobs import enqueueing
 from django_jobs.databases import jobs_database
 from django_jobs.definitions import registry
 from django_jobs.exceptions import InvalidSchedule
-from django_jobs.schedules import BAD_CALL, UNKNOWN_JOB, schedules
+from django_jobs.schedules import BAD_CALL, UNKNOWN_JOB, check_key, schedules
 from django_jobs.serialization import decode, shown
 from django_jobs.store import Store, django_store
 from django_jobs.store.rows import JobRow, NewJob, ScheduleRow
@@ -75,19 +75,28 @@ def get_schedules(*, using: str | None = None) -> list[ScheduleRow]:
 
 
 def get_schedule(key: str, *, using: str | None = None) -> ScheduleRow | None:
-    """The schedule with this key, or None."""
-    found = django_store(jobs_database(using)).schedules(key)
+    """The schedule with this key, or None.
+
+    :raises InvalidSchedule: for what can't be a key.
+    """
+    found = django_store(jobs_database(using)).schedules(check_key(key))
     return found[0] if found else None
 
 
 def pause_schedule(key: str, *, using: str | None = None) -> ScheduleRow | None:
-    """Let a schedule not run until it is resumed. Returns it, or None when there is none."""
-    return django_store(jobs_database(using)).pause_schedule(key, True)
+    """Let a schedule not run until it is resumed. Returns it, or None when there is none.
+
+    :raises InvalidSchedule: for what can't be a key.
+    """
+    return django_store(jobs_database(using)).pause_schedule(check_key(key), True)
 
 
 def resume_schedule(key: str, *, using: str | None = None) -> ScheduleRow | None:
-    """Let a schedule run again, from its next tick on. Returns it, or None when there is none."""
-    return django_store(jobs_database(using)).pause_schedule(key, False)
+    """Let a schedule run again, from its next tick on. Returns it, or None when there is none.
+
+    :raises InvalidSchedule: for what can't be a key.
+    """
+    return django_store(jobs_database(using)).pause_schedule(check_key(key), False)
 
 
 def run_schedule_now(key: str, *, using: str | None = None) -> JobRow | None:
@@ -96,7 +105,8 @@ def run_schedule_now(key: str, *, using: str | None = None) -> JobRow | None:
     One statement after the schedule was read. In the caller's transaction.
 
     :returns: the job; None when there is no such schedule, or a live job holds the unique key that this one would have.
-    :raises InvalidSchedule, InvalidJob: when this process has no such job function, or it can't be called so.
+    :raises InvalidSchedule, InvalidJob: when this process has no such job function, or it can't be called so; for what
+        can't be a key.
     """
     schedule = get_schedule(key, using=using)
     if schedule is None:

@@ -28,6 +28,8 @@ import generated
 import django_jobs
 
 generated.write_all(HERE / "reference" / "_generated")
+for folder in ("howto", "reference", "explanation"):
+    generated.write_others(HERE / folder)
 
 project = "django_jobs"
 author = "the django_jobs contributors"
@@ -36,7 +38,7 @@ release = version = django_jobs.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["_build", "reference/_generated"]
+exclude_patterns = ["_build", "**/_generated"]
 
 myst_enable_extensions = ["colon_fence", "deflist", "fieldlist"]
 myst_heading_anchors = 4
@@ -49,11 +51,11 @@ copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 copybutton_only_copy_prompt_lines = True
 
-# A page that is put beside index.md is found by its glob, which may match nothing.
-suppress_warnings = ["toc.empty_glob"]
+smartquotes = False  # options begin with two hyphens, and code has straight quotes
 
 html_theme = "furo"
 html_title = f"django_jobs {release}"
-html_static_path: list[str] = []
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 pygments_style = "friendly"
 pygments_dark_style = "monokai"

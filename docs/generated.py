@@ -16,13 +16,28 @@ DATABASES = {"postgresql": "PostgreSQL", "sqlite": "SQLite"}
 
 
 def write_all(folder: Path) -> None:
-    """Write each page into the folder; one that is as it was keeps its time, so that Sphinx does not read it again."""
-    folder.mkdir(exist_ok=True)
+    """Write each page of the reference into the folder."""
     for name, page in PAGES.items():
-        path = folder / f"{name}.md"
-        text = page()
-        if not path.exists() or path.read_text("utf-8") != text:
-            path.write_text(text, "utf-8")
+        _write(folder / f"{name}.md", page())
+
+
+def write_others(folder: Path) -> None:
+    """Write what the folder's index includes at its end: the pages that it does not list itself."""
+    listed = (folder / "index.md").read_text("utf-8").split()
+    pages = sorted(page.stem for page in folder.glob("*.md"))
+    others = [page for page in pages if page != "index" and page not in listed]
+    names = "\n".join(others)
+    _write(
+        folder / "_generated" / "others.md",
+        f"```{{toctree}}\n:caption: More\n:maxdepth: 1\n\n{names}\n```\n" if others else "",
+    )
+
+
+def _write(path: Path, text: str) -> None:
+    """A file that is as it was keeps its time, so that Sphinx does not read it again."""
+    path.parent.mkdir(exist_ok=True)
+    if not path.exists() or path.read_text("utf-8") != text:
+        path.write_text(text, "utf-8")
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------
@@ -104,28 +119,109 @@ def _sentence(text: str | None, capital: bool = True) -> str:
     return (text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")) if capital else text
 
 
+# -- the public names of modules that grow -----------------------------------------------------------------------------
+
+
+def operations() -> str:
+    """A section for each module of operations, with all that is public of it."""
+    import inspect
+    import sys
+
+    from django_jobs import operations as package
+
+    modules: dict[str, list[str]] = {}
+    for name in package.__all__:
+        modules.setdefault(getattr(package, name).__module__, []).append(name)
+    parts = []
+    for module, names in sorted(modules.items()):
+        title = module.rpartition(".")[2].replace("_", " ").capitalize()
+        says = _escaped((inspect.getdoc(sys.modules[module]) or "").partition("\n\n")[0])
+        parts.append(f"## {title}\n\n{says}\n\n{_autodoc(package, names)}")
+    return "\n".join(parts)
+
+
+def exceptions() -> str:
+    """Those that a handler says its outcome by, and those that it or a caller meets."""
+    import django_jobs
+    from django_jobs.exceptions import Control
+
+    groups: dict[str, list[str]] = {"words": [], "raised": [], "recorded": []}
+    for name in django_jobs.__all__:
+        each = getattr(django_jobs, name)
+        if not isinstance(each, type) or not issubclass(each, BaseException):
+            continue
+        recorded = (each.__doc__ or "").startswith("Recorded")
+        kind = "words" if issubclass(each, Control) else "recorded" if recorded else "raised"
+        groups[kind].append(name)
+    return "\n".join(
+        f"{title}:\n\n{_autodoc(django_jobs, names)}"
+        for title, names in (
+            ("Raise them, or return them, from a job to say how it ends", groups["words"]),
+            ("Raised by django_jobs", groups["raised"]),
+            ("Recorded as the class of a job's error; nothing raises these", groups["recorded"]),
+        )
+    )
+
+
+def _autodoc(module: Any, names: list[str]) -> str:
+    lines = [f".. currentmodule:: {module.__name__}", ""]
+    for name in names:
+        member = getattr(module, name)
+        if not isinstance(member, type):
+            lines += [f".. autofunction:: {name}", ""]
+        elif issubclass(member, BaseException):
+            lines += [f".. autoexception:: {name}", ""]
+        else:
+            # What a named tuple consists of, its docstring says.
+            lines += [
+                f".. autoclass:: {name}",
+                *(["   :no-members:"] if issubclass(member, tuple) else []),
+                "",
+            ]
+    return "```{eval-rst}\n" + "\n".join(lines) + "```\n"
+
+
+# -- models ------------------------------------------------------------------------------------------------------------
+
+
+def models() -> str:
+    """A section for each table, with its columns."""
+    from django.apps import apps
+
+    parts = []
+    for model in sorted(
+        apps.get_app_config("django_jobs").get_models(), key=lambda each: each.__name__ != "Job"
+    ):
+        says = _escaped(" ".join((model.__doc__ or "").split()))
+        parts.append(f"## {model.__name__}\n\n{says}\n\nTable: `{model._meta.db_table}`\n\n")
+        parts.append("| column | kind | what it is |\n| --- | --- | --- |\n")
+        for field in model._meta.concrete_fields:
+            kind = field.get_internal_type().removesuffix("Field")
+            null = ", or NULL" if field.null else ""
+            parts.append(f"| `{field.column}` | {kind}{null} | {_escaped(str(field.verbose_name))} |\n")
+        parts.append("\n")
+    return "".join(parts)
+
+
 # -- statements --------------------------------------------------------------------------------------------------------
 
 
 def statements() -> str:
     """A section for each statement: what its files say, its plan on SQLite, and its text for each database."""
-    names = sorted(path.stem for path in (SQL / "postgresql").glob("*.sql"))
-    found = plans([name for name in names if (SQL / "sqlite" / f"{name}.sql").exists()])
-    return "\n".join(_statement(name, found.get(name, [])) for name in names)
+    names = {vendor: {path.stem for path in (SQL / vendor).glob("*.sql")} for vendor in DATABASES}
+    found = plans(sorted(names["sqlite"]))
+    return "\n".join(_statement(name, found.get(name, [])) for name in sorted(set().union(*names.values())))
 
 
 def _statement(name: str, plan: list[str]) -> str:
     files = {vendor: SQL / vendor / f"{name}.sql" for vendor in DATABASES}
-    # What works around a trait of one database, the other has not.
-    texts = {vendor: file.read_text("utf-8").rstrip() for vendor, file in files.items() if file.exists()}
-    comment = _comment(texts["postgresql"])
-    parts = [f"## {name}\n\n{comment}\n"]
+    texts = {vendor: path.read_text("utf-8").rstrip() for vendor, path in files.items() if path.exists()}
+    parts = [f"## {name}\n\n{_comment(next(iter(texts.values())))}\n"]
     if plan:
         parts.append("Plan on SQLite:\n\n```text\n" + "\n".join(plan) + "\n```\n")
-    parts += [
-        f"{DATABASES[vendor]}:\n\n```{{code-block}} sql\n:force:\n\n{text}\n```\n"
-        for vendor, text in texts.items()
-    ]
+    for vendor, text in texts.items():
+        label = DATABASES[vendor] if len(texts) > 1 else f"{DATABASES[vendor]} only"
+        parts.append(f"{label}:\n\n```{{code-block}} sql\n:force:\n\n{text}\n```\n")
     return "\n".join(parts)
 
 
@@ -190,5 +286,8 @@ class _Anything(dict[str, Any]):
 PAGES: Mapping[str, Callable[[], str]] = {
     "settings": settings,
     "commands": commands,
+    "exceptions": exceptions,
+    "models": models,
+    "operations": operations,
     "statements": statements,
 }

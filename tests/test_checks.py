@@ -5,7 +5,7 @@ from django.core.checks import Error, Warning, run_checks  # noqa: A004
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 
-from django_jobs import conf
+from django_jobs import checks, conf
 from django_jobs.checks import check_database, check_settings
 
 
@@ -236,3 +236,46 @@ class TestSQLite:
 
     def test_the_hints_are_sound(self, database):
         assert database("sqlite", **self.SOUND) == []
+
+
+class TestTransaction:
+    """Whether the jobs are where the site's own data is."""
+
+    @pytest.fixture(autouse=True)
+    def _elsewhere(self, settings, monkeypatch):
+        monkeypatch.setitem(connections.settings, "elsewhere", connections.settings["default"])
+
+    def test_they_are(self):
+        assert checks.check_transaction() == []
+
+    def test_they_are_not(self, settings):
+        settings.DJANGO_JOBS = {"DATABASE": "elsewhere"}
+        (warning,) = checks.check_transaction()
+
+        assert warning.id == "django_jobs.W014"
+        assert "'elsewhere'" in warning.msg
+        assert "on_commit" in warning.hint
+
+    def test_some_of_the_sites_data_is_there(self, settings):
+        class Router:
+            def db_for_write(self, model, **_):
+                return "elsewhere" if model._meta.app_label in ("django_jobs", "library") else None
+
+        settings.DATABASE_ROUTERS = [Router()]
+        assert checks.check_transaction() == []
+
+
+class TestPooler:
+    @pytest.mark.parametrize(
+        ("chosen", "ids"),
+        [
+            ({}, []),
+            ({"PREPARED_STATEMENTS": False}, ["django_jobs.W015"]),
+            ({"PREPARED_STATEMENTS": False, "NOTIFY": False}, []),
+            ({"PREPARED_STATEMENTS": False, "LISTEN": "default"}, []),
+            ({"LISTEN": "default"}, []),
+        ],
+    )
+    def test_who_listens_can_hear(self, settings, chosen, ids):
+        settings.DJANGO_JOBS = chosen
+        assert [message.id for message in checks._check_postgresql()] == ids

@@ -5,10 +5,11 @@ import threading
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.core.exceptions import ImproperlyConfigured
 from django.db import connections, transaction
 from django.db.transaction import TransactionManagementError
 
-from django_jobs import enqueue_many, job, registry
+from django_jobs import enqueue_many, job, operations, registry
 from django_jobs.models import Job
 from django_jobs.store import django_store, following
 from django_jobs.store.base import COMPLETED
@@ -91,6 +92,16 @@ def test_wait_has_an_end(definition):
         queued.wait(0.02)
 
 
+@pytest.mark.parametrize("timeout", [float("nan"), "30", True])
+def test_a_timeout_that_is_none_is_refused_before_anything_is_read(
+    definition, timeout, django_assert_num_queries
+):
+    row = definition.enqueue()
+
+    with django_assert_num_queries(0), pytest.raises(TypeError, match=r"wait\(timeout="):
+        row.wait(timeout)
+
+
 def test_wait_in_a_transaction_would_wait_for_ever_and_says_so(definition):
     with transaction.atomic():
         queued = definition.enqueue()
@@ -130,3 +141,22 @@ def test_the_database_is_the_one_that_the_job_was_enqueued_with(definition, monk
     assert following.alias_of(queued[0], None) == "asked for default"
     assert following.alias_of(queued[0], "else") == "asked for else"
     assert following.alias_of(plain, None) == "asked for None"
+
+
+def test_a_job_that_was_read_from_a_named_database_is_followed_there(definition, settings):
+    queued = definition.using(tags=["red"]).enqueue()
+    found = [
+        operations.get(queued.id, using="default"),
+        *operations.list_jobs(using="default").jobs,
+        *operations.list_jobs(queued.id, using="default").jobs,
+        *operations.tagged("red", using="default"),
+    ]
+    complete()
+    found += operations.list_jobs(operations.Filter(state="completed"), using="default").jobs
+    unnamed = operations.get(queued.id)
+    settings.DJANGO_JOBS = {"DATABASE": "nowhere"}
+
+    assert [job.refresh().state for job in found] == ["completed"] * 5
+    assert found[0].wait(1).result == "done"
+    with pytest.raises(ImproperlyConfigured):
+        unnamed.refresh()

@@ -168,3 +168,10 @@ class TestOperations:
     def test_declaring_again_is_two_statements(self, django_assert_num_queries):
         with django_assert_num_queries(2):
             assert declare() == set()
+
+
+@pytest.mark.parametrize("key", ["", "a\0b", "k" * 256, 5, None])
+@pytest.mark.parametrize("function", [get_schedule, pause_schedule, resume_schedule, run_schedule_now])
+def test_what_can_be_no_key_is_refused_before_any_sql(function, key, django_assert_num_queries):
+    with django_assert_num_queries(0), pytest.raises(InvalidSchedule, match="can't name a schedule"):
+        function(key)

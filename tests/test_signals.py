@@ -243,8 +243,12 @@ class TestOfAnAttempt:
         assert order == [False, True]
 
     def test_a_receiver_that_breaks_on_the_database_harms_no_atomic_job(self, define, connect):
+        failed = []
+
         def fail(**_):
-            with connection.cursor() as cursor:
+            failed.append(True)
+            # In a transaction around it, this would undo that too, on both databases.
+            with transaction.atomic(savepoint=False), connection.cursor() as cursor:
                 cursor.execute("SELECT nonsense FROM nowhere")
 
         connect(job_started, fail)
@@ -252,7 +256,8 @@ class TestOfAnAttempt:
 
         drain()
 
-        assert Job.objects.get().result == "hello a"
+        job = Job.objects.get()
+        assert (failed, job.state, job.attempt, job.result) == ([True], "completed", 1, "hello a")
 
     def test_finished_of_a_job_that_has_completed_itself(self, define, connect):
         received = Received()

@@ -113,8 +113,13 @@ class Benchmark(ABC):
 
 
 @contextmanager
-def site(database: Database) -> Iterator[Meter]:
-    """Django, set up in this process on a database, with its tables. Once in a process."""
+def site(database: Database, durable: bool = True) -> Iterator[Meter]:
+    """Django, set up in this process on a database, with its tables. Once in a process.
+
+    :param durable: whether PostgreSQL waits for the disk at each COMMIT, as it does by default.
+    """
+    if not durable and database.vendor == "postgresql":
+        commit_without_waiting(database)
     os.environ["DATABASE_URL"] = database.url
     os.environ["DJANGO_SETTINGS_MODULE"] = SETTINGS
     os.environ["DEBUG"] = "0"
@@ -130,6 +135,14 @@ def site(database: Database) -> Iterator[Meter]:
     finally:
         meter.close()
         connections.close_all()
+
+
+def commit_without_waiting(database: Database) -> None:
+    """Let PostgreSQL not wait for the disk, on all connections that are opened from now on."""
+    import psycopg
+
+    with psycopg.connect(database.url, autocommit=True) as connection:
+        connection.execute(f"ALTER DATABASE {database.url.rpartition('/')[2]} SET synchronous_commit = off")
 
 
 def say(text: str) -> None:

@@ -45,7 +45,7 @@ def open_database(vendor: str) -> Iterator[Database]:
             url = f"sqlite:///{folder}/db.sqlite3"
             yield Database(vendor, url, f"SQLite {sqlite3.sqlite_version}", folder)
             return
-        server = resources.enter_context(_server())
+        server = resources.enter_context(open_server())
         name = f"benchmarks_{os.getpid()}"
         url = with_name(server, name)
         version = resources.enter_context(_created(server, name))
@@ -53,7 +53,7 @@ def open_database(vendor: str) -> Iterator[Database]:
 
 
 @contextlib.contextmanager
-def _server() -> Iterator[str]:
+def open_server() -> Iterator[str]:
     """The URL of a server: that of DATABASE_URL, or one of our own, with PostgreSQL's defaults of writing to disk."""
     given = os.environ.get("BENCHMARKS_SERVER") or os.environ.get("DATABASE_URL", "")
     if given.startswith(("postgres:", "postgresql:")):

@@ -118,7 +118,7 @@ def limit(url: str, jobs: int, batch: int) -> dict[str, Any]:
 
 def on_postgresql(url: str, jobs: int, batch: int) -> dict[str, Any]:
     """Claim on one connection and finish on another, at the same time."""
-    setup = _connect(url)
+    setup = connect(url)
     setup.execute(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")
     setup.execute(f"CREATE SCHEMA {SCHEMA}")
     setup.execute(POSTGRESQL_CREATE)
@@ -134,14 +134,14 @@ def on_postgresql(url: str, jobs: int, batch: int) -> dict[str, Any]:
     to_finish: queue.Queue[list[int]] = queue.Queue(4)
 
     def claim() -> None:
-        with _connect(url) as connection:
+        with connect(url) as connection:
             rows: list[tuple[Any, ...]] | None = None
             while rows is None or rows:
                 rows = connection.execute(POSTGRESQL_CLAIM, (batch,)).fetchall()
                 claimed.put(rows)
 
     def finish() -> None:
-        with _connect(url) as connection:
+        with connect(url) as connection:
             while ids := to_finish.get():
                 connection.execute(POSTGRESQL_FINISH, (ids,))
 
@@ -165,7 +165,7 @@ def on_postgresql(url: str, jobs: int, batch: int) -> dict[str, Any]:
     return _measured(jobs, inserted, seconds, cpu)
 
 
-def _connect(url: str) -> Any:
+def connect(url: str) -> Any:
     import psycopg
 
     connection = psycopg.connect(url, autocommit=True)

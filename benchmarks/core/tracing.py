@@ -11,6 +11,7 @@ import json
 import os
 import sqlite3
 import sqlite3.dbapi2
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,7 +23,7 @@ WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE")
 
 
 class Counts(Counter[str]):
-    """``statements``, ``commits``, ``job_reads`` and ``connections`` so far."""
+    """``statements``, ``commits``, ``job_reads`` and ``connections`` so far, and statements by second."""
 
     def watch(self, connection: sqlite3.Connection) -> None:
         """Count what runs on a connection from now on."""
@@ -37,6 +38,7 @@ class Counts(Counter[str]):
             nonlocal in_transaction
             word = sql.split(None, 1)[0].upper() if sql.strip() else ""
             self["statements"] += 1
+            self[f"at {int(time.time())}"] += 1
             if word == "BEGIN":
                 in_transaction = True
             elif word in ("COMMIT", "ROLLBACK", "END"):
@@ -69,6 +71,11 @@ def count_statements(folder: str) -> None:
     # Under both names: ours and Django's.
     sqlite3.connect = sqlite3.dbapi2.connect = connect_and_count  # type: ignore[assignment]
     atexit.register(write)
+
+
+def counted_between(counts: Mapping[str, int], first: float, last: float) -> int:
+    """The statements of the whole seconds from ``first`` to ``last``, times of this host."""
+    return sum(counts.get(f"at {second}", 0) for second in range(int(first) + 1, int(last)))
 
 
 def counted(folder: Path) -> Mapping[str, int]:

@@ -63,22 +63,25 @@ def isolation(alias: str) -> Iterator[Finding]:
 
 def pooler(alias: str) -> Iterator[Finding]:
     """Whether something stands between, and sessions stay whole behind it; and whether notifications arrive."""
-    listener, sender = _session(alias), _session(alias)
+    around = conf.get("LISTEN")
+    listener, sender = _session(around or alias, direct=around is not None), _session(alias)
     try:
-        between = listener.connection.info.backend_pid != _fetch(listener, "SELECT pg_backend_pid()")[0]
+        between = sender.connection.info.backend_pid != _fetch(sender, "SELECT pg_backend_pid()")[0]
         notify, prepared = conf.get("NOTIFY"), conf.get("PREPARED_STATEMENTS")
         arrived = _notification_arrives(listener, sender)
         if not between:
             yield Finding(OK, "pooler", "None: connections go to the server itself.")
-        elif arrived:
+        elif around is not None and not prepared:
+            yield Finding(OK, "pooler", f"There is one; workers listen past it, on {around!r}.")
+        elif arrived and around is None:
             yield Finding(OK, "pooler", "There is one, and sessions stay whole behind it (session mode).")
         else:
             yield Finding(
                 WARNING if not (notify or prepared) else ERROR,
                 "pooler",
                 "There is one, and a session does not keep its server connection (transaction mode).",
-                "Set DJANGO_JOBS['NOTIFY'] and ['PREPARED_STATEMENTS'] to False, or give workers a database alias that "
-                "goes around it."
+                "Set DJANGO_JOBS['PREPARED_STATEMENTS'] to False, and either ['NOTIFY'] too, or ['LISTEN'] to the "
+                "alias of a direct connection."
                 if notify or prepared
                 else "",
             )
@@ -260,8 +263,8 @@ def _row(alias: str, sql: str) -> tuple[Any, ...]:
         return row
 
 
-def _session(alias: str) -> PostgreSQLSession:
-    return PostgreSQLSession(alias, TIMEOUT)
+def _session(alias: str, direct: bool = False) -> PostgreSQLSession:
+    return PostgreSQLSession(alias, TIMEOUT, direct)
 
 
 def _fetch(session: PostgreSQLSession, sql: str, **parameters: Any) -> tuple[Any, ...]:

@@ -40,8 +40,16 @@ class Page(NamedTuple):
 
 def get(job_id: int, *, using: str | None = None) -> JobRow | None:
     """The job as it is now, or None if there is none with this id."""
-    jobs = django_store(jobs_database(using)).get([job_id])
+    jobs = _knowing(using, django_store(jobs_database(using)).get([job_id]))
     return jobs[0] if jobs else None
+
+
+def _knowing(using: str | None, jobs: list[JobRow]) -> list[JobRow]:
+    """Let jobs know the database that was asked for, so that ``refresh()`` and ``wait()`` ask there too."""
+    if using is not None:
+        for job in jobs:
+            job.using = using
+    return jobs
 
 
 def list_jobs(
@@ -72,7 +80,7 @@ def list_jobs(
     looks = PAGE_LOOKS if looks is None else looks
     skip, position = (0, None) if after is None else parse_place(after)
     if wanted.ids is not None:
-        return _page_of_ids(store, wanted, limit, position, whole)
+        return _page_of_ids(store, wanted, limit, position, using, whole)
     ids: list[int] = []
     looked = 0
     next_: str | None = None
@@ -97,15 +105,17 @@ def list_jobs(
         if len(ids) >= limit or looked >= looks:
             next_ = place_text(number + 1, None)
             break
-    return Page(_in_order(store, ids, whole), next_)
+    return Page(_in_order(store, ids, using, whole), next_)
 
 
-def _page_of_ids(store: Store, wanted: Filter, limit: int, position: Position | None, whole: bool) -> Page:
+def _page_of_ids(
+    store: Store, wanted: Filter, limit: int, position: Position | None, using: str | None, whole: bool
+) -> Page:
     given = [id_ for id_ in wanted.id_list or () if position is None or id_ > position.id]
     chunk = given[:limit]
     ids = [id_ for found in matching_ids(store, wanted, chunk) for id_ in found.ids]
     more = place_text(0, Position(0, None, chunk[-1])) if len(given) > limit else None
-    return Page(_in_order(store, ids, whole), more)
+    return Page(_in_order(store, ids, using, whole), more)
 
 
 def matching_ids(
@@ -116,11 +126,11 @@ def matching_ids(
         yield store.select(wanted.criteria._replace(state=state, finished_for=finished_for), ids=chunk)
 
 
-def _in_order(store: Store, ids: list[int], whole: bool = True) -> list[JobRow]:
+def _in_order(store: Store, ids: list[int], using: str | None, whole: bool = True) -> list[JobRow]:
     if not ids:
         return []
     jobs = {job.id: job for job in (store.get(ids) if whole else store.glance(ids))}
-    return [jobs[id_] for id_ in ids if id_ in jobs]  # one may be gone by now
+    return _knowing(using, [jobs[id_] for id_ in ids if id_ in jobs])  # one may be gone by now
 
 
 def failed(*, limit: int = 100, using: str | None = None) -> list[JobRow]:
@@ -151,7 +161,7 @@ def tagged(
         position = found.end
         if position is None:
             break
-    return _in_order(store, ids)
+    return _in_order(store, ids, using)
 
 
 def place_text(number: int, position: Position | None) -> str:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 
 from django_jobs import conf
 from django_jobs.store.base import Guarantees, Store
 from django_jobs.store.sessions import DjangoSession
+
+#: What tests put around the stores on Django's connections: ``django_jobs.testing`` passes them its time.
+around: Callable[[Store], Store] | None = None
 
 
 def django_store(alias: str, notify: bool | None = None) -> Store:
@@ -16,19 +21,25 @@ def django_store(alias: str, notify: bool | None = None) -> Store:
     Raises ImproperlyConfigured when the database is neither SQLite nor PostgreSQL.
     """
     session = DjangoSession(alias)
+    store: Store
     if _vendor(alias) == "sqlite":
         from django_jobs.store.sqlite import SQLiteStore
 
-        return SQLiteStore(session)
-    from django_jobs.store.postgresql import PostgreSQLStore
+        store = SQLiteStore(session)
+    else:
+        from django_jobs.store.postgresql import PostgreSQLStore
 
-    return PostgreSQLStore(session, conf.get("NOTIFY") if notify is None else notify)
+        store = PostgreSQLStore(session, conf.get("NOTIFY") if notify is None else notify)
+    return store if around is None else around(store)
 
 
-def own_store(alias: str, timeout: float | None = None, notify: bool | None = None) -> Store:
+def own_store(
+    alias: str, timeout: float | None = None, notify: bool | None = None, direct: bool = False
+) -> Store:
     """A store on a connection of its own, for one thread; opened when first used. Close it.
 
     :param timeout: seconds that a statement may take; ``DJANGO_JOBS["STATEMENT_TIMEOUT"]`` by default.
+    :param direct: whether no pooler stands between, whatever ``DJANGO_JOBS["PREPARED_STATEMENTS"]`` says.
     """
     timeout = conf.get("STATEMENT_TIMEOUT") if timeout is None else timeout
     if _vendor(alias) == "sqlite":
@@ -38,7 +49,7 @@ def own_store(alias: str, timeout: float | None = None, notify: bool | None = No
     from django_jobs.store.postgresql import PostgreSQLSession, PostgreSQLStore
 
     return PostgreSQLStore(
-        PostgreSQLSession(alias, timeout), conf.get("NOTIFY") if notify is None else notify
+        PostgreSQLSession(alias, timeout, direct), conf.get("NOTIFY") if notify is None else notify
     )
 
 

@@ -16,11 +16,11 @@ from typing import Any
 
 from django.db import IntegrityError
 
+from django_jobs import limits
 from django_jobs.serialization import decode, parse_timestamp
 from django_jobs.states import FINISHED
 from django_jobs.store.bulk import BulkStatements
 from django_jobs.store.rows import (
-    ATTEMPT,
     CLAIMS,
     ERRORS,
     ID,
@@ -34,6 +34,7 @@ from django_jobs.store.rows import (
     HeldJob,
     JobRow,
     LeadershipRow,
+    Merged,
     NewJob,
     Outcome,
     QueueRow,
@@ -240,14 +241,26 @@ class Store(ScheduleStatements, StatisticsStatements, BulkStatements):
             ended += [Ended(job.id, job.state, False, job) for job in self.get(lost)]
         return ended
 
+    def is_lock_timeout(self, error: Exception) -> bool:
+        """Whether a statement failed since another transaction has held a row for the session's ``lock_timeout``."""
+        return False
+
+    def locked(self, ids: Sequence[int]) -> frozenset[int]:
+        """Those of the jobs whose rows another transaction holds at this moment. Waits for nobody."""
+        return frozenset()
+
     @abstractmethod
     def merge_metadata(
-        self, patches: Sequence[tuple[int, int, str]], now: dt.datetime | None = None
-    ) -> list[JobRow]:
+        self,
+        patches: Sequence[tuple[int, int, str]],
+        most: int = limits.METADATA_BYTES,
+        now: dt.datetime | None = None,
+    ) -> list[Merged]:
         """Merge into the metadata of running jobs: each top-level key of a patch replaces the job's.
 
         :param patches: for each claim its id, its number (``claims``) and the patch, a JSON object with distinct keys.
-        :returns: the jobs that were changed; a claim that is over, or another's by now, is not among them.
+        :param most: bytes of JSON that a job's metadata may have. One whose would have more is not changed.
+        :returns: the jobs as they now are; a claim that is over, or another's by now, is not among them.
         """
 
     def cancel_requests(self, worker_id: int) -> frozenset[int]:
@@ -530,11 +543,12 @@ def retried(job: JobRow, done: bool) -> Retried:
 
 
 def started_before(job: JobRow) -> str | None:
-    """When the attempt before the job's present claim started, as text; None when there was none.
+    """When the attempt before the job's present claim started, as text; None when that is not known.
 
-    A release puts the job back as it was before the claim, this time included; the last error tells it.
+    A release puts the job back as it was before the claim, this time included; the last error tells it. An attempt that
+    left no error is not told: to keep its time would cost every claim, and the next claim of the job overwrites it.
     """
-    if job.values[ATTEMPT] <= 1 or not job.values[ERRORS]:
+    if not job.values[ERRORS]:
         return None
     try:
         moment = dt.datetime.fromisoformat(job.errors[-1]["attempted_at"])
@@ -545,8 +559,8 @@ def started_before(job: JobRow) -> str | None:
 
 # attempted_at, finalized_at, cancel_requested_at, worker_id
 _NO_CLAIM_YET = (None, None, None, None)
-# error_class, errors, result, metadata
-_NO_OUTCOME_YET = (None, None, None, None)
+# error_class, errors, result
+_NO_OUTCOME_YET = (None, None, None)
 
 
 def inserted_row(row: tuple[Any, ...], job: NewJob, key: str | None = None, key_until: Any = None) -> JobRow:
@@ -559,7 +573,9 @@ def inserted_row(row: tuple[Any, ...], job: NewJob, key: str | None = None, key_
     known = (id_, job.name, job.queue_name, job.args, job.kwargs, job.priority, state, 0, job.max_attempts, 0)
     times = (run_after, created_at)
     keys = (key, key is not None, job.tags)
-    return JobRow((*known, *times, *_NO_CLAIM_YET, *keys, *_NO_OUTCOME_YET, job.timeout, key_until))
+    return JobRow(
+        (*known, *times, *_NO_CLAIM_YET, *keys, *_NO_OUTCOME_YET, job.metadata, job.timeout, key_until)
+    )
 
 
 def plainly_completed(outcomes: Sequence[Outcome]) -> bool:

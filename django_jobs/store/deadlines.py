@@ -7,6 +7,7 @@ as long as TCP does. One thread looks at the statements that run and cuts those 
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -31,6 +32,11 @@ class Watchdog:
     GRACE = 5.0
 
     def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        """With nothing to watch: also in a process that was forked, whose lock another thread may have held just then,
+        and where the statements of its parent are none of its own."""
         self._deadlines: set[Deadline] = set()
         self._lock = threading.Lock()
         self._changed = threading.Event()
@@ -72,3 +78,5 @@ class Watchdog:
 
 
 watchdog = Watchdog()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=watchdog._begin)

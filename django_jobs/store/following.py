@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from asgiref.sync import sync_to_async
 from django.db import connections
 from django.db.transaction import TransactionManagementError
+
+from django_jobs.serialization import shown
 
 if TYPE_CHECKING:
     from django_jobs.store.rows import JobRow
@@ -82,6 +85,11 @@ def _is_over(job: JobRow, using: str | None) -> bool:
 
 def _pauses(job: JobRow, timeout: float | None) -> Iterator[float]:
     """How long to pause after each look. Raises TimeoutError when the time is over."""
+    given: Any = timeout
+    if given is not None and (
+        not isinstance(given, int | float) or isinstance(given, bool) or math.isnan(given)
+    ):
+        raise TypeError(f"wait(timeout={shown(given)}): it must be a number of seconds, or None.")
     end = None if timeout is None else time.monotonic() + timeout
     pause = SHORTEST_PAUSE
     while True:

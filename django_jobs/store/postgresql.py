@@ -7,13 +7,15 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, ClassVar
 
 import psycopg
+from psycopg import ClientCursor
 from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import TextLoader
 
-from django_jobs import conf
+from django_jobs import conf, limits
 from django_jobs.serialization import array_literal, text_array_literal
 from django_jobs.store.base import (
     Guarantees,
@@ -32,6 +34,7 @@ from django_jobs.store.rows import (
     Duplicate,
     Ended,
     JobRow,
+    Merged,
     NewJob,
     Outcome,
     ScheduleRow,
@@ -62,6 +65,12 @@ _SETTINGS = {
     "enable_mergejoin": "off",
     "plan_cache_mode": "force_generic_plan",
 }
+# Of these the ones that can be set for a single transaction, and mean something there.
+_POOLED_SETTINGS = {
+    name: value
+    for name, value in _SETTINGS.items()
+    if name not in ("default_transaction_isolation", "plan_cache_mode")
+}
 
 
 def read_as_text(context: Any) -> None:
@@ -71,9 +80,20 @@ def read_as_text(context: Any) -> None:
 
 
 class PostgreSQLSession(OwnSession):
-    """A connection of the worker's own."""
+    """A connection of the worker's own.
+
+    Behind a pooler in transaction mode (``DJANGO_JOBS["PREPARED_STATEMENTS"]`` is False) a session is lent another
+    server connection for each transaction, and what it sets on one stays there, for whoever is lent that next. So there
+    the settings go with each statement and end with it: both are one message, which is one transaction.
+
+    :param direct: whether nothing of that kind stands between, whatever the setting says.
+    """
 
     _heard: Any = None  # the connection that a notification came from last
+
+    def __init__(self, alias: str, timeout: float, direct: bool = False) -> None:
+        super().__init__(alias, timeout)
+        self.pooled = not direct and not conf.get("PREPARED_STATEMENTS")
 
     def _open(self) -> psycopg.Connection[tuple[Any, ...]]:
         parameters = self.wrapper.get_connection_params()
@@ -87,24 +107,37 @@ class PostgreSQLSession(OwnSession):
         parameters.setdefault("tcp_user_timeout", int(self.timeout * 1000))
         parameters.setdefault("application_name", "django_jobs")
         connection = psycopg.connect(**parameters, autocommit=True)
-        connection.prepare_threshold = 0 if conf.get("PREPARED_STATEMENTS") else None
+        connection.prepare_threshold = None if self.pooled else 0
         read_as_text(connection)
         # One type for all whole numbers, else each size of number would be another prepared statement.
         connection.adapters.register_dumper(int, Int8Dumper)
-        role = self.wrapper.settings_dict["OPTIONS"].get("assume_role")
-        if role:
-            connection.execute("SELECT set_config('role', %s, false)", (role,))
-        settings = {**_SETTINGS, "statement_timeout": str(int(self.timeout * 1000))}
-        connection.execute(
-            "SELECT " + ", ".join(["set_config(%s, %s, false)"] * len(settings)),
-            [part for setting in settings.items() for part in setting],
-        )
+        if self.pooled:
+            self._before = ClientCursor(connection).mogrify(*self._set(_POOLED_SETTINGS, local=True)) + ";"
+        else:
+            connection.execute(*self._set(_SETTINGS, local=False))
         return connection
+
+    def _set(self, settings: Mapping[str, str], local: bool) -> tuple[str, list[Any]]:
+        """The statement that sets how statements run, for the session or for the transaction alone."""
+        chosen = {
+            **settings,
+            "statement_timeout": str(int(self.timeout * 1000)),
+            "lock_timeout": str(int(self.lock_timeout * 1000)),
+        }
+        if role := self.wrapper.settings_dict["OPTIONS"].get("assume_role"):
+            chosen["role"] = role
+        text = "SELECT " + ", ".join(["set_config(%s, %s, %s)"] * len(chosen))
+        return text, [part for name, value in chosen.items() for part in (name, value, local)]
 
     def _execute(
         self, connection: Any, statement: Statement, parameters: dict[str, Any]
     ) -> list[tuple[Any, ...]]:
-        cursor = connection.execute(statement.pyformat, parameters)
+        if self.pooled:
+            cursor = ClientCursor(connection)
+            cursor.execute(self._before + statement.pyformat, parameters)
+            cursor.nextset()
+        else:
+            cursor = connection.execute(statement.pyformat, parameters)
         return cursor.fetchall() if cursor.description else []
 
     def _cut(self, connection: Any) -> None:
@@ -112,7 +145,10 @@ class PostgreSQLSession(OwnSession):
         with socket.socket(fileno=os.dup(connection.pgconn.socket)) as copy:
             copy.shutdown(socket.SHUT_RDWR)
 
-    def _usable(self, connection: Any) -> bool:
+    def _usable(self, connection: Any, error: BaseException) -> bool:
+        # A server that takes no writes any more was made a standby: the next connection may find the one that does.
+        if isinstance(error.__cause__, psycopg.errors.ReadOnlySqlTransaction):
+            return False
         return not connection.closed and connection.info.transaction_status == 0  # IDLE
 
     def listen(self, timeout: float, on_listening: Callable[[], None] = lambda: None) -> Iterator[str]:
@@ -285,12 +321,13 @@ class PostgreSQLStore(Store):
             "pending": new.pending,
             "timeout": new.timeout,
             "tags": new.tags,
+            "metadata": new.metadata,
         }
 
     def _many(self, new: Sequence[NewJob]) -> dict[str, Any]:
         shapes: dict[tuple[Any, ...], int] = {}
         numbers = [shapes.setdefault(job.shape, len(shapes) + 1) for job in new]
-        names, queues, priorities, attempts, times, delays, pending, timeouts, tags = zip(
+        names, queues, priorities, attempts, times, delays, pending, timeouts, tags, metadata = zip(
             *shapes, strict=True
         )
         return {
@@ -303,6 +340,7 @@ class PostgreSQLStore(Store):
             "pending": array_literal(pending),
             "timeouts": array_literal(timeouts),
             "tags": text_array_literal(tags),
+            "metadata": _sparse(metadata, text_array_literal),
             "hints": text_array_literal(self._hints(shapes)),
             "args": text_array_literal([job.args for job in new]),
             "kwargs": "{}"
@@ -366,9 +404,18 @@ class PostgreSQLStore(Store):
             "results": _sparse(results, text_array_literal),
         }
 
+    def is_lock_timeout(self, error: Exception) -> bool:
+        return isinstance(error.__cause__, psycopg.errors.LockNotAvailable)
+
+    def locked(self, ids: Sequence[int]) -> frozenset[int]:
+        return frozenset(row[0] for row in self._run_with("locked", {"ids": array_literal(sorted(ids))}))
+
     def merge_metadata(
-        self, patches: Sequence[tuple[int, int, str]], now: dt.datetime | None = None
-    ) -> list[JobRow]:
+        self,
+        patches: Sequence[tuple[int, int, str]],
+        most: int = limits.METADATA_BYTES,
+        now: dt.datetime | None = None,
+    ) -> list[Merged]:
         if not patches:
             return []
         ids, claims, texts = zip(*sorted(patches), strict=True)
@@ -378,8 +425,9 @@ class PostgreSQLStore(Store):
             ids=array_literal(ids),
             claims=array_literal(claims),
             patches=text_array_literal(texts),
+            most=most,
         )
-        return self._jobs(rows)
+        return [Merged(JobRow(row[:_WIDTH]), row[_WIDTH]) for row in sorted(rows, key=itemgetter(ID))]
 
     def release(self, jobs: Sequence[JobRow], now: dt.datetime | None = None) -> list[JobRow]:
         jobs = by_claim(jobs)

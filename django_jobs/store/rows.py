@@ -207,7 +207,8 @@ class Duplicate(JobRow):
 
 
 class NewJob(NamedTuple):
-    """What is inserted. All of it has been checked; ``args``, ``kwargs`` and ``tags`` are encoded; times in seconds.
+    """What is inserted. All of it has been checked; ``args``, ``kwargs``, ``tags`` and ``metadata`` are encoded; times
+    in seconds.
 
     With ``unique_for`` the key is held for the rest of the current period of that many seconds, which is part of the
     key. ``replace``: a waiting job that holds the key takes over these arguments and this time.
@@ -227,11 +228,12 @@ class NewJob(NamedTuple):
     unique_key: str | None = None
     unique_for: int | None = None
     replace: bool = False
+    metadata: str | None = None
 
     @property
     def shape(self) -> tuple[Any, ...]:
         """The options, without what is each job's own: few jobs of one call differ in them."""
-        return (*self[:6], *self[8:11])
+        return (*self[:6], *self[8:11], self[14])
 
 
 class Outcome(NamedTuple):
@@ -280,6 +282,13 @@ class Released(NamedTuple):
 
 class Updated(NamedTuple):
     """A job that was to be changed, as it now is; ``done`` says whether it was."""
+
+    job: JobRow
+    done: bool
+
+
+class Merged(NamedTuple):
+    """A job into whose metadata something was to be merged, as it now is; ``done`` false: there would be too much."""
 
     job: JobRow
     done: bool

@@ -19,6 +19,9 @@ class Session(ABC):
     """Runs one statement at a time and counts them. Errors are Django's (``django.db.utils``)."""
 
     timeout: float  # seconds that a statement may take, where the session keeps a deadline
+    # Seconds that a statement may wait for a row that another transaction holds, of a connection that is opened after
+    # this is set; 0: as long as it may take. For PostgreSQL: SQLite has no rows that are held.
+    lock_timeout: float = 0.0
 
     def __init__(self) -> None:
         self.statements = 0
@@ -110,8 +113,8 @@ class OwnSession(Session):
         """Make a statement that runs on ``connection`` fail now. Called from another thread."""
 
     @abstractmethod
-    def _usable(self, connection: Any) -> bool:
-        """Whether the connection can be used for another statement after one that failed."""
+    def _usable(self, connection: Any, error: BaseException) -> bool:
+        """Whether the connection can be used for another statement after one that failed with this error."""
 
     @property
     def connection(self) -> Any:
@@ -131,8 +134,8 @@ class OwnSession(Session):
                 rows = self._execute(connection, statement, parameters)
             self.statements += 1
             return rows
-        except BaseException:
-            if not self._usable(connection):
+        except BaseException as error:
+            if not self._usable(connection, error):
                 self.close()
             raise
         finally:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any, ClassVar
 
-from django_jobs import conf
+from django_jobs import conf, limits
 from django_jobs.serialization import Undecodable, decode, encode, parse_timestamp, timestamp_text
 from django_jobs.store.base import (
     COMPLETED,
@@ -29,10 +29,12 @@ from django_jobs.store.base import (
 from django_jobs.store.rows import (
     ID,
     JOB_COLUMNS,
+    METADATA,
     UNIQUE_KEY,
     Duplicate,
     Ended,
     JobRow,
+    Merged,
     NewJob,
     Outcome,
     Retried,
@@ -145,25 +147,37 @@ def _tolerant(data: bytes) -> str:
 
 def add_functions(connection: sqlite3.Connection) -> None:
     """Give a connection the functions of ours that statements call. Again and again does no harm."""
-    connection.create_function("django_jobs_merge", 2, _merged, deterministic=True)
+    connection.create_function("django_jobs_merge", 3, _merged, deterministic=True)
 
 
-def _merged(metadata: str | bytes | None, patch: str) -> str:
-    """A JSON object with each key of ``patch`` in the place of its own. What is no object counts as an empty one.
+def _merged(metadata: str | bytes | None, patch: str, most: int) -> str | bytes | None:
+    """A JSON object with each key of ``patch`` in the place of its own; as it was, if that is over ``most`` bytes.
 
-    It raises nothing: SQLite tells an error in here as one that is worth trying again.
+    What is no object counts as an empty one. It raises nothing: SQLite tells an error in here as one that is worth
+    trying again.
     """
-    try:
-        before = decode(metadata) if isinstance(metadata, str) else {}
-    except ValueError:
-        before = {}
-    if not isinstance(before, dict):
-        before = {}
+    before = _object(metadata)
     try:
         changes = decode(patch)
-        return encode({**{key: value for key, value in before.items() if key not in changes}, **changes})
+        kept = {key: value for key, value in before.items() if key not in changes}
+        merged = encode({**kept, **changes})
     except (ValueError, TypeError):
         return encode(before)
+    return merged if len(merged.encode()) <= most else metadata
+
+
+def _object(text: Any) -> dict[str, Any]:
+    try:
+        value = decode(text) if isinstance(text, str) else {}
+    except ValueError:
+        value = {}
+    return value if isinstance(value, dict) else {}
+
+
+def _holds(metadata: Any, patch: str) -> bool:
+    """Whether a patch was merged into what is there now: whether it has each key of it with just that value."""
+    values = _object(metadata)
+    return all(key in values and encode(values[key]) == encode(value) for key, value in decode(patch).items())
 
 
 class SQLiteSession(OwnSession):
@@ -216,7 +230,7 @@ class SQLiteSession(OwnSession):
     def _cut(self, connection: Any) -> None:
         connection.interrupt()
 
-    def _usable(self, connection: Any) -> bool:
+    def _usable(self, connection: Any, error: BaseException) -> bool:
         return not connection.in_transaction
 
     def data_version(self) -> int:
@@ -293,6 +307,7 @@ class SQLiteStore(Store):
             "pending": new.pending,
             "timeout": new.timeout,
             "tags": new.tags,
+            "metadata": new.metadata,
         }
 
     def insert_many(self, new: Sequence[NewJob], now: dt.datetime | None = None) -> list[JobRow]:
@@ -303,12 +318,13 @@ class SQLiteStore(Store):
         now = now or dt.datetime.now(dt.UTC)
         due = self._all_due(new, now)
         first = new[0]
-        alike = all(job[:6] == first[:6] and job[7:11] == _USUAL for job in new)
+        metadata = first[14]
+        alike = all(job[:6] == first[:6] and job[7:11] == _USUAL and job[14] == metadata for job in new)
         texts: list[Any]
         if alike:
             texts = [job[6] for job in new]
         else:
-            texts = [(*job[:4], due[job[4], job[5]], *job[6:11]) for job in new]
+            texts = [(*job[:4], due[job[4], job[5]], *job[6:11], job[14]) for job in new]
         rows = self._run(
             "insert_many",
             now,
@@ -318,6 +334,7 @@ class SQLiteStore(Store):
             priority=first.priority,
             max_attempts=first.max_attempts,
             run_after=due[first.run_after, first.delay],
+            metadata=metadata,
             rows=json.dumps(texts, ensure_ascii=False),
         )
         rows.sort()
@@ -340,7 +357,7 @@ class SQLiteStore(Store):
             now,
             rows=json.dumps(
                 [
-                    (*job[:4], due[job[4], job[5]], *job[6:11], *key)
+                    (*job[:4], due[job[4], job[5]], *job[6:11], *key, job[14])
                     for job, key in zip(new, keys, strict=True)
                 ],
                 ensure_ascii=False,
@@ -420,11 +437,20 @@ class SQLiteStore(Store):
         return (id_, claims, kind, run_after, error_class, errors, result)
 
     def merge_metadata(
-        self, patches: Sequence[tuple[int, int, str]], now: dt.datetime | None = None
-    ) -> list[JobRow]:
+        self,
+        patches: Sequence[tuple[int, int, str]],
+        most: int = limits.METADATA_BYTES,
+        now: dt.datetime | None = None,
+    ) -> list[Merged]:
         if not patches:
             return []
-        return self._jobs(self._run("merge_metadata", now, rows=json.dumps(patches, ensure_ascii=False)))
+        texts = {id_: patch for id_, _, patch in patches}
+        rows = json.dumps(patches, ensure_ascii=False)
+        # RETURNING sees no other table: that a patch was merged is read off what the job has now.
+        return [
+            Merged(job, _holds(job.values[METADATA], texts[job.id]))
+            for job in self._jobs(self._run("merge_metadata", now, rows=rows, most=most))
+        ]
 
     def release(self, jobs: Sequence[JobRow], now: dt.datetime | None = None) -> list[JobRow]:
         claims = [(job.id, job.claims, started_before(job)) for job in by_claim(jobs)]

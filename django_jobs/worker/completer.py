@@ -5,6 +5,9 @@ The first writer takes whatever there is; the second one only a full batch that 
 traffic coalesces and takes no second connection. Two batches that are written at once never hold outcomes of the same
 job: a later outcome of a job waits until the batch with the earlier one is stored, retries included; so an old result
 can't be locked, and told, after a newer one.
+
+A row that somebody else's transaction holds keeps no other outcome waiting: its outcome is set aside, and stored when
+the row is free.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from collections.abc import Callable, Sequence
 
 from django.db.utils import DatabaseError, DataError, IntegrityError, InterfaceError, OperationalError
 
+from django_jobs import conf
 from django_jobs.serialization import decode
 from django_jobs.store.base import COMPLETED, FAILED, Store
 from django_jobs.store.rows import Ended, JobRow, Outcome
@@ -32,6 +36,13 @@ logger = logging.getLogger("django_jobs.worker")
 BATCH = 5000
 # At this many outcomes that are not stored yet, executors wait.
 BACKLOG = 10_000
+# Outcomes with a result, or errors, are bounded in characters too: those of a statement, and of all that wait.
+BATCH_SIZE = 16_000_000
+BACKLOG_SIZE = 64_000_000
+SMALL = 1000  # less is not counted
+# A write waits this long for a row that another transaction holds. Then that row is looked at again after this time.
+LOCK_SECONDS = 0.5
+ASIDE_SECONDS = 0.5
 # Under load a write waits this long, or for this many outcomes, so that statements are few; an idle one starts at once.
 LINGER_SECONDS = 0.025
 LINGER_JOBS = 2000
@@ -70,6 +81,9 @@ class Completer:
         self._outcomes: deque[Attempted] = deque()
         self._deferred: list[Attempted] = []
         self._in_flight: dict[int, set[int]] = {}  # writer: ids of its batch
+        self._aside: dict[int, Attempted] = {}  # by id: its row is held by another transaction
+        self._aside_at = 0.0  # when to look at them again
+        self._size = 0  # of the outcomes that are not taken yet
         self._lock = threading.Condition()
         self._wanted = 1  # outcomes at which the first writer wants to wake; 0 while it works
         self._room = threading.Event()
@@ -87,17 +101,22 @@ class Completer:
     def put(self, attempted: Attempted) -> None:
         """Hand over an attempt. Returns at once, but for a backlog: then it waits until there is room."""
         outcomes = self._outcomes
+        if (attempted.outcome.result is not None or attempted.outcome.errors is not None) and _size(
+            attempted
+        ):
+            with self._lock:
+                self._size += _size(attempted)
         outcomes.append(attempted)
         wanted = self._wanted
         if wanted and len(outcomes) >= wanted:
             with self._lock:
                 self._wanted = 0  # told; the next outcome need not tell again
                 self._lock.notify_all()
-        elif len(outcomes) >= BATCH:
+        elif len(outcomes) >= BATCH or self._size >= BACKLOG_SIZE:
             self._overflow()
 
     def _overflow(self) -> None:
-        if self.most_writers > 1 and not self._second_told:
+        if len(self._outcomes) >= BATCH and self.most_writers > 1 and not self._second_told:
             with self._lock:
                 self._second_told = True
                 if 1 not in self._threads and not self._stopping.is_set():
@@ -107,22 +126,22 @@ class Completer:
                         # No more threads. One writer does it too, and this thread is an executor's.
                         logger.warning("The completer's second writer can't start: %s", one_line(error))
                 self._lock.notify_all()
-        if len(self._outcomes) >= BACKLOG:
+        if self.is_crowded():
             self._room.clear()
             # Looked at again after the flag is down: a writer that emptied the backlog between would not raise it.
-            if len(self._outcomes) < BACKLOG or self._stopping.is_set():
+            if not self.is_crowded() or self._stopping.is_set():
                 self._room.set()
             self._room.wait()
 
     def is_crowded(self) -> bool:
         """Whether there is a backlog, at which :meth:`put` waits."""
-        return len(self._outcomes) >= BACKLOG
+        return len(self._outcomes) >= BACKLOG or self._size >= BACKLOG_SIZE
 
     @property
     def idle(self) -> bool:
         """Whether everything handed over is stored."""
         with self._lock:
-            return not self._outcomes and not self._deferred and not self._in_flight
+            return not (self._outcomes or self._deferred or self._in_flight or self._aside)
 
     # -- life ------------------------------------------------------------------------------------------------------
 
@@ -170,6 +189,7 @@ class Completer:
 
     def _write_on(self, number: int) -> None:
         store = self._open_store()
+        store.session.lock_timeout = LOCK_SECONDS
         if number == 0:
             # A store that does not say how many writes it can take at once gets one.
             self.most_writers = max(1, getattr(store, "completion_concurrency", 1))
@@ -181,7 +201,10 @@ class Completer:
                     return
                 last = len(batch)
                 try:
-                    self._write(store, batch)
+                    if batch:
+                        self._write(store, batch)
+                    else:  # set aside after a try whose answer may have been lost
+                        self._write(store, self._free_again(store, number), repeated=True)
                 except Exception:
                     logger.exception("The completer failed; %d outcomes are lost", len(batch))
                     self.lost += len(batch)
@@ -193,7 +216,10 @@ class Completer:
             store.close()
 
     def _next_batch(self, number: int, last: int) -> list[Attempted] | None:
-        """Wait for outcomes to write. None: the completer stops, and there is nothing left for this writer."""
+        """Wait for outcomes to write. None: the completer stops, and there is nothing left for this writer.
+
+        An empty one: it is time to look at what was set aside.
+        """
         with self._lock:
             if number == 0:
                 if last >= BUSY and not self._stopping.is_set():
@@ -202,12 +228,16 @@ class Completer:
                 while True:
                     # First say what is wanted, then look: put() appends and then reads the number, without the lock.
                     self._wanted = 1
+                    aside = self._aside_at - time.monotonic() if self._aside else None
+                    if aside is not None and aside <= 0:
+                        self._wanted = 0
+                        return []
                     if batch := self._take(number):
                         self._wanted = 0
                         return batch
-                    if self._stopping.is_set() and not self._outcomes and not self._deferred:
+                    if self._stopping.is_set() and not (self._outcomes or self._deferred or self._aside):
                         return None
-                    self._lock.wait()
+                    self._lock.wait(aside)
             while True:
                 # The second writer: a full batch, behind a write that is under way.
                 if len(self._outcomes) >= BATCH and self._in_flight and (batch := self._take(number)):
@@ -222,7 +252,9 @@ class Completer:
 
     def _take(self, number: int) -> list[Attempted]:
         """The next batch, without the jobs that another batch in flight has. Holds the lock."""
-        busy: set[int] = set().union(*self._in_flight.values()) if self._in_flight else set()
+        busy: set[int] = set()
+        if self._in_flight or self._aside:
+            busy = busy.union(self._aside, *self._in_flight.values())
         outcomes = self._outcomes
         batch: list[Attempted] = []
         deferred: list[Attempted] = []
@@ -239,12 +271,71 @@ class Completer:
         if len(ids) < len(batch):  # two claims of one job: lost, and claimed again
             batch, again = _first_of_each_job(batch)
             deferred = [*again, *deferred]
+        if self._size:
+            batch, rest = self._of_one_statement(batch)
+            if rest:
+                ids = {attempted.outcome.id for attempted in batch}
+                deferred = [*rest, *deferred]
         self._deferred = deferred
         if batch:
             self._in_flight[number] = ids
-        if len(outcomes) < BACKLOG:
+        if not self.is_crowded():
             self._room.set()
         return batch
+
+    def _of_one_statement(self, batch: list[Attempted]) -> tuple[list[Attempted], list[Attempted]]:
+        """As much of a batch as one statement should carry, one outcome at least; and the rest."""
+        size = 0
+        for number, attempted in enumerate(batch):
+            more = _size(attempted)
+            if number and size + more > BATCH_SIZE:
+                self._size -= size
+                return batch[:number], batch[number:]
+            size += more
+        self._size -= size
+        return batch, []
+
+    # -- rows that others hold -------------------------------------------------------------------------------------
+
+    def _set_aside(self, store: Store, batch: list[Attempted]) -> list[Attempted]:
+        """A write has waited too long for rows of its batch: set aside what others hold, and return the rest."""
+        try:
+            locked = store.locked([attempted.outcome.id for attempted in batch])
+        except Exception as error:
+            logger.debug("Whose rows are held is not known: %s", one_line(error))
+            return batch
+        if locked:
+            logger.warning(
+                "%d outcomes wait for rows that another transaction holds, such as that of job %d; the others don't",
+                len(locked),
+                min(locked),
+            )
+            with self._lock:
+                self._aside.update((each.outcome.id, each) for each in batch if each.outcome.id in locked)
+                self._aside_at = time.monotonic() + ASIDE_SECONDS
+        return [attempted for attempted in batch if attempted.outcome.id not in locked]
+
+    def _free_again(self, store: Store, number: int) -> list[Attempted]:
+        """What was set aside and is held no more. At the end of a stop, the rest is given up."""
+        try:
+            locked = store.locked(list(self._aside))
+        except Exception as error:
+            logger.warning("Outcomes that were set aside are not stored yet: %s", one_line(error))
+            locked = frozenset(self._aside)
+        over = self._deadline is not None and time.monotonic() >= self._deadline
+        with self._lock:
+            free = [attempted for id_, attempted in self._aside.items() if id_ not in locked]
+            if over and locked:
+                self.lost += len(locked)
+                logger.error(
+                    "%d outcomes could not be stored before the end, since another transaction holds their rows; "
+                    "their jobs run again after the lease",
+                    len(locked),
+                )
+            self._aside = {} if over else {id_: each for id_, each in self._aside.items() if id_ in locked}
+            self._aside_at = time.monotonic() + (0.05 if self._stopping.is_set() else ASIDE_SECONDS)
+            self._in_flight[number] = {attempted.outcome.id for attempted in free}
+        return free
 
     def _write(self, store: Store, batch: list[Attempted], failures: int = 0, repeated: bool = False) -> None:
         """Write a batch, whatever it takes.
@@ -256,13 +347,20 @@ class Completer:
         :param failures: in a row, so far.
         :param repeated: whether it may have been stored already, and the answer lost.
         """
-        while True:
+        while batch:
             try:
                 patches = [attempted for attempted in batch if attempted.metadata is not None]
                 if patches:
                     _merge_metadata(store, patches)
                 ended = finish(store, batch, self.retention)
             except Exception as error:
+                if store.is_lock_timeout(error):
+                    free = self._set_aside(store, batch)
+                    if len(free) < len(batch):
+                        batch = free
+                        # Those that are not kept have a statement of their own; the other may have been stored.
+                        repeated = repeated or self.retention.deletes_at_once
+                        continue
                 repeated = True
                 failures += 1
                 of_an_outcome = _is_of_an_outcome(error)
@@ -353,6 +451,12 @@ class Completer:
             logger.exception("What is to happen after outcomes are stored failed")
 
 
+def _size(attempted: Attempted) -> int:
+    """How many characters of result and errors an outcome has, if they are many."""
+    size = len(attempted.outcome.result or "") + len(attempted.outcome.errors or "")
+    return size if size > SMALL else 0
+
+
 def _is_of_an_outcome(error: Exception) -> bool:
     """Whether an outcome may be the cause: data that the database, or Python on the way to it, can't take.
 
@@ -387,9 +491,14 @@ def _merge_metadata(store: Store, batch: list[Attempted]) -> None:
     What can't be merged is dropped: it keeps neither the others' nor any outcome from being stored.
     """
     try:
-        store.merge_metadata(
-            [(each.outcome.id, each.outcome.claims, each.metadata or "{}") for each in batch]
-        )
+        patches = [(each.outcome.id, each.outcome.claims, each.metadata or "{}") for each in batch]
+        for job, done in store.merge_metadata(patches, conf.get("MAX_METADATA_BYTES")):
+            if not done:
+                logger.error(
+                    "The metadata of job %s can't be stored: there would be more than "
+                    "DJANGO_JOBS['MAX_METADATA_BYTES'] with what it has",
+                    job.id,
+                )
     except Exception as error:
         if not _is_of_an_outcome(error):
             raise

@@ -82,10 +82,17 @@ def _sound(wrapper: Any) -> bool:
     elif wrapper.vendor == "sqlite" and raw.in_transaction:
         return False
     if wrapper.errors_occurred:
-        if not wrapper.is_usable():
+        if not wrapper.is_usable() or _is_read_only(wrapper):
             return False
         wrapper.errors_occurred = False
     return True
+
+
+def _is_read_only(wrapper: Any) -> bool:
+    """Whether the server takes no writes: after a failover the next connection may find the one that does."""
+    if wrapper.vendor != "postgresql":
+        return False
+    return bool(wrapper.connection.execute("SHOW transaction_read_only").fetchone()[0] == "on")
 
 
 def _has_input(descriptor: int) -> bool:

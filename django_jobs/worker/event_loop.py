@@ -9,8 +9,10 @@ from collections.abc import Callable, Coroutine
 from contextvars import Context
 from typing import Any
 
+from django_jobs.store.rows import JobRow
 from django_jobs.worker import connections
 from django_jobs.worker.sensitive import SensitiveThreads
+from django_jobs.worker.stalls import StallWatch
 
 logger = logging.getLogger("django_jobs.worker")
 
@@ -26,7 +28,8 @@ class EventLoop:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._closed = False
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: dict[asyncio.Task[Any], JobRow] = {}
+        self._stalls = StallWatch(self._tasks)
         self.threads = SensitiveThreads()
 
     def call(self, callback: Callable[..., object], *args: Any) -> None:
@@ -52,14 +55,18 @@ class EventLoop:
             self._loop.call_soon_threadsafe(callback, *args)
 
     def run(
-        self, coroutine: Coroutine[Any, Any, Any], on_done: Callable[[asyncio.Task[Any]], object]
+        self,
+        job: JobRow,
+        coroutine: Coroutine[Any, Any, Any],
+        on_done: Callable[[asyncio.Task[Any]], object],
     ) -> None:
         """Run a job's coroutine, in a context and with a thread (for what is synchronous) of its own. On the loop."""
         assert self._loop is not None
         task = self._loop.create_task(self._around(coroutine), context=Context())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = job
+        task.add_done_callback(self._tasks.pop)
         task.add_done_callback(on_done)
+        self._stalls.begin()
 
     async def _around(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         thread = self.threads.enter()
@@ -101,6 +108,7 @@ class EventLoop:
             if self._closed:
                 return
             self._closed = True
+            self._stalls.close()
             loop, thread = self._loop, self._thread
             if loop is None or thread is None:
                 return

@@ -260,7 +260,7 @@ class Executors:
         assert self.runner.loop is not None
         try:
             attempt = self.runner.arun(job, partial(self._give_up, slot, None))
-            self.runner.loop.run(attempt, partial(self._task_ended, slot, job))
+            self.runner.loop.run(job, attempt, partial(self._task_ended, slot, job))
         except BaseException as error:
             logger.exception("The executor failed at job %s", job.id)
             self._end_on_loop(slot, broken(job, error))

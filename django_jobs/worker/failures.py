@@ -51,7 +51,7 @@ def traceback_of(error: BaseException, ours: bool = True) -> str:
     return cut_middle(printable(text), conf.get("MAX_TRACEBACK_BYTES"))
 
 
-def stack_of(thread_id: int) -> str:
+def stack_of(thread_id: int, heading: str = "Where it was when it was given up") -> str:
     """Where a thread is now, without the worker's own frames: the place where its job hangs."""
     frame = sys._current_frames().get(thread_id)
     if frame is None:
@@ -60,7 +60,7 @@ def stack_of(thread_id: int) -> str:
         walk = (each for each, _ in traceback.walk_stack(frame))  # from the innermost outwards
         inner = list(itertools.takewhile(lambda each: not _is_ours(each), walk))
         summary = traceback.StackSummary.extract((each, each.f_lineno) for each in reversed(inner))
-        text = "Where it was when it was given up (most recent call last):\n" + "".join(summary.format())
+        text = f"{heading} (most recent call last):\n" + "".join(summary.format())
     except Exception as error:
         text = f"(where it was can't be read: {type(error).__name__})"
     return cut_middle(printable(text), conf.get("MAX_TRACEBACK_BYTES"))

@@ -11,7 +11,6 @@ from django_jobs.signals import job_finished, send
 from django_jobs.states import FINISHED
 from django_jobs.store.base import RETRY
 from django_jobs.store.rows import NAME, Ended
-from django_jobs.worker import connections
 from django_jobs.worker.attempted import Attempted
 
 logger = logging.getLogger("django_jobs.signals")
@@ -49,8 +48,6 @@ def tell(batch: Sequence[Attempted], ended: dict[int, Ended], using: str | None)
                 definition.on_stored(job, attempted.exception, attempted.error, jobs_database(using))
             except Exception:
                 logger.exception("What follows the end of job %s failed", job.id)
-    # This thread has no job's connections; those of receivers are left sound, and none is held while nothing happens.
-    connections.close_all()
 
 
 def outcome_of(attempted: Attempted, state: str) -> str:

@@ -12,6 +12,7 @@ from typing import Protocol
 from django_jobs.store.base import Store
 from django_jobs.store.rows import Heartbeat
 from django_jobs.worker.parts import Part, until
+from django_jobs.worker.probes import Pulse
 from django_jobs.worker.recycling import resident_memory
 
 logger = logging.getLogger("django_jobs.worker")
@@ -81,6 +82,8 @@ class Reporter(Part):
         self._skew_told = False
         self._look = threading.Event()
         self._asked = False  # for a heartbeat before its time
+        #: Whether it goes round, whatever the database says: each statement, and each pause, has its deadline.
+        self.pulse = Pulse(self.name, 3 * interval + 2 * lease + 10)
 
     @property
     def healthy_for(self) -> float:
@@ -95,6 +98,7 @@ class Reporter(Part):
 
     def step(self) -> None:
         """Renew the lease, and wait for the next time."""
+        self.pulse.beat()
         if self._store is None:
             self._store = self._open_store()
         self._asked = False

@@ -28,9 +28,13 @@ SyncStep = Callable[[JobContext], Any]
 AsyncStep = Callable[[JobContext], Awaitable[Any]]
 
 
+#: Middleware that goes around that of the site; for tracing.
+built_in: list[Callable[..., Any]] = []
+
+
 def load(paths: Sequence[str]) -> list[Callable[..., Any]]:
     """Import the middleware. Raises ImproperlyConfigured, naming the one that can't be."""
-    factories = []
+    factories = [*built_in]
     for path in paths:
         try:
             factories.append(import_string(path))

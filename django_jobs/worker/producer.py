@@ -21,6 +21,11 @@ logger = logging.getLogger("django_jobs.worker")
 AHEAD_SECONDS = 0.25
 AHEAD_JOBS = 2000
 CLAIM_JOBS = 1000
+# A claim that takes longer than its jobs account for is slow, as over a slow network: then more is claimed ahead, by
+# what the executors work off meanwhile, and more at once, up to this many times as much.
+CLAIM_SECONDS_PER_JOB = 0.00003
+LONGEST_LAG = 1.0
+MOST_TIMES = 4
 # While claims are full, the queues that have jobs are asked for this often, not before every claim.
 ASK_SECONDS = 0.25
 # Buffered jobs that no executor has come for in this time are given back, for another worker.
@@ -53,9 +58,9 @@ class Situation(Protocol):
 class Producer(Part):
     """Keeps the buffer of one pool filled.
 
-    It claims for executors that wait, and ahead of those that work: about a quarter second of work, nothing where
-    jobs are slow. A full claim is followed by the next at once. When the queues are empty it waits for a wake-up, or
-    for the poll interval.
+    It claims for executors that wait, and ahead of those that work: about a quarter second of work, more where claims
+    are slow, nothing where jobs are. A full claim is followed by the next at once. When the queues are empty it waits
+    for a wake-up, or for the poll interval.
 
     :param open_store: opens a store on a connection of the producer's own.
     :param elsewhere: the queues that other pools of the worker name, for a pool of ``*``.
@@ -93,6 +98,7 @@ class Producer(Part):
         self._named: set[str] = set()  # queues that wake-ups have named since
         self._ask = True  # something else than a named queue calls for a look
         self._done, self._seconds, self._mean = 0, 0.0, 0.0
+        self._lag = 0.0  # seconds that a claim takes beyond what its jobs account for
         self._moved_at, self._moved = 0.0, 0
         self._buffered = 0  # jobs put into the buffer so far
         self._returning: list[JobRow] = []
@@ -156,7 +162,7 @@ class Producer(Part):
             return
         looks = self._looks
         self._looked_at = time.monotonic()
-        if not self._claim_allowed(min(wanted, CLAIM_JOBS)):
+        if not self._claim_allowed(min(wanted, self.at_once())):
             self._empty = True
             if looks != self._looks:  # set first and compared after: a wake-up of this moment is not lost
                 self._empty = False
@@ -181,7 +187,20 @@ class Producer(Part):
             self._done, self._seconds = done, seconds
         if self._done == 0 or self._mean >= AHEAD_SECONDS:
             return 0
-        return int(min(AHEAD_JOBS, AHEAD_SECONDS * self.pool.size / max(self._mean, 1e-6)))
+        # Twice the lag: claimed again at half of what is ahead, and that half must last for a claim.
+        seconds = AHEAD_SECONDS + 2 * self._lag
+        return int(min(AHEAD_JOBS * self._times(), seconds * self.pool.size / max(self._mean, 1e-6)))
+
+    def at_once(self) -> int:
+        """How many jobs to claim with one statement at most."""
+        return int(CLAIM_JOBS * self._times())
+
+    def _times(self) -> float:
+        return min(MOST_TIMES, 1 + 2 * self._lag / AHEAD_SECONDS)
+
+    def _took(self, seconds: float, jobs: int) -> None:
+        lag = min(LONGEST_LAG, max(0.0, seconds - CLAIM_SECONDS_PER_JOB * jobs))
+        self._lag = 0.5 * self._lag + 0.5 * lag if self._lag else lag
 
     def _patience(self, wanted: int) -> float:
         """Seconds to wait: until the next poll, or until what is buffered may have gone stale."""
@@ -204,7 +223,9 @@ class Producer(Part):
         for offset in range(len(queues)):
             queue = queues[(self._next + offset) % len(queues)]
             worker_id = self.situation.worker_id
+            began = time.monotonic()
             jobs = store.claim(worker_id, queue, limit)
+            self._took(time.monotonic() - began, len(jobs))
             if self._stopping.is_set() or not self.situation.may_claim:
                 # The stop came while the claim ran; nobody else knows of these jobs.
                 self.give_back(jobs)

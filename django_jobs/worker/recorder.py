@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from django_jobs.store.base import RETRY, SNOOZED
 from django_jobs.store.rows import Ended
+from django_jobs.worker import connections
 from django_jobs.worker.attempted import TIMED_OUT, Attempted
 from django_jobs.worker.followers import is_followed, outcome_of, tell
 from django_jobs.worker.statistics import Statistics
@@ -27,6 +28,15 @@ class Recorder:
 
     def __call__(self, batch: Sequence[Attempted], ended: dict[int, Ended]) -> None:
         """Count and log a stored batch, and send its signals."""
+        self.record(batch, ended)
+        if is_followed(batch):
+            tell(batch, ended, self.using)
+            # This thread has no job's connections; those of receivers are left sound, and none is held while nothing
+            # happens.
+            connections.close_all()
+
+    def record(self, batch: Sequence[Attempted], ended: dict[int, Ended]) -> None:
+        """Count and log a stored batch."""
         statistics = self.statistics
         tallies, others = tally_completed(batch, ended)
         statistics.completed += len(batch) - len(others)
@@ -48,6 +58,8 @@ class Recorder:
             if attempted.outcome.error_class == TIMED_OUT:
                 statistics.timed_out += 1
         statistics.tallies.add(tallies)
+        if statistics.measures is not None:
+            statistics.measures.add(batch, ended, tallies)
         talk = logger.isEnabledFor(logging.INFO)
         for attempted in batch if talk else others:
             item = ended.get(attempted.outcome.id)
@@ -55,8 +67,6 @@ class Recorder:
                 _log_dropped(attempted, item)
             elif talk or _is_loud(attempted, item.state):
                 _log(attempted, item.state)
-        if is_followed(batch):
-            tell(batch, ended, self.using)
 
 
 def _is_loud(attempted: Attempted, state: str) -> bool:

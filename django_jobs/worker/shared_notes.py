@@ -15,6 +15,7 @@ import mmap
 import os
 import tempfile
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -49,7 +50,9 @@ _WORKERS = 32  # the last ids that the child had; it gets a new one each time th
     _WORKER_COUNT,
     _WORKER_IDS,
 ) = range(10)
-_HEADER = _WORKER_IDS + _WORKERS
+_PROBED = _WORKER_IDS + _WORKERS
+_BEAT = _PROBED + 1
+_HEADER = _BEAT + 1
 # Attempts that have ended and are not stored yet: their entries must not be used again. As many as the completer
 # holds before executors wait, and what two writers write.
 _UNSTORED = BACKLOG + 2 * BATCH
@@ -142,6 +145,15 @@ class Notes:
             self._words[_WORKER_IDS + count % _WORKERS] = worker_id
             self._words[_WORKER_COUNT] = count + 1
 
+    @property
+    def probed(self) -> bool:
+        """Whether the supervisor wants to know, all the time, that the child lives."""
+        return bool(self._words[_PROBED])
+
+    def beat(self) -> None:
+        """Note that the child lives."""
+        self._words[_BEAT] = time.monotonic_ns()
+
     def retire(self) -> None:
         """Note that the child claims no more, and wants to be replaced."""
         self._words[_RETIRING] = 1
@@ -156,6 +168,15 @@ class Notes:
         self._words[_ENDED] = 1
 
     # -- the supervisor --------------------------------------------------------------------------------------------
+
+    def probe(self) -> None:
+        """Have the child note that it lives."""
+        self._words[_PROBED] = 1
+
+    @property
+    def beat_at(self) -> float:
+        """When the child has noted last that it lives, by the monotonic clock, which all processes share; 0: never."""
+        return self._words[_BEAT] / 1e9
 
     @property
     def worker_ids(self) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from django_jobs.store.base import Store
+from django_jobs.worker.measures import Measures
 from django_jobs.worker.tallies import Tallies
 
 
@@ -20,6 +21,7 @@ class Statistics:
     timed_out: int = 0  # attempts that took longer than their timeout; among those that failed
     dropped: int = 0  # outcomes of claims that were no longer this worker's
     tallies: Tallies = field(default_factory=Tallies, repr=False)
+    measures: Measures | None = field(default=None, repr=False)  # for a scraper, if there is one
     stores: list[Store] = field(default_factory=list, repr=False)
 
     @property

@@ -13,13 +13,14 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from django_jobs.worker.handback import Estate, HandBack
 from django_jobs.worker.lifeline import Lifeline
 from django_jobs.worker.parts import StopRequest, until
+from django_jobs.worker.probes import Probes, Pulse
 from django_jobs.worker.shared_notes import Notes
 
 logger = logging.getLogger("django_jobs.supervisor")
@@ -42,11 +43,21 @@ class Child:
 
     :param command: what to run.
     :param executors: how many jobs the child may run at once.
+    :param environment: what it gets in its environment, beside what this process has.
+    :param probed: whether it is to note that it lives.
     :raises OSError: when it can't be started.
     """
 
-    def __init__(self, command: Sequence[str], executors: int) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        executors: int,
+        environment: Mapping[str, str] | None = None,
+        probed: bool = False,
+    ) -> None:
         self.notes = Notes.create(executors)
+        if probed:
+            self.notes.probe()
         self.lifeline = Lifeline()
         self.started_at = time.monotonic()
         self.kill_at: float | None = None
@@ -54,7 +65,12 @@ class Child:
             self.process = subprocess.Popen(  # noqa: S603 - this program again, by its own arguments
                 command,
                 stdin=subprocess.DEVNULL,
-                env={**os.environ, **self.lifeline.environment(), **self.notes.environment()},
+                env={
+                    **os.environ,
+                    **(environment or {}),
+                    **self.lifeline.environment(),
+                    **self.notes.environment(),
+                },
                 pass_fds=[self.lifeline.child_end, self.notes.descriptor],
             )
         except BaseException:
@@ -65,6 +81,11 @@ class Child:
     def pid(self) -> int:
         """The process id."""
         return self.process.pid
+
+    @property
+    def heard_at(self) -> float:
+        """When it has noted last that it lives, by the monotonic clock; 0: never."""
+        return self.notes.beat_at
 
     @property
     def ended_in_order(self) -> bool:
@@ -129,6 +150,9 @@ class Supervisor:
     :param drain: children end by themselves, and are not replaced then.
     :param shutdown_timeout: seconds that a stopping child waits for its jobs.
     :param grace: seconds that it may take beyond that before it is killed.
+    :param probes: show that the supervisor and its children live.
+    :param silence: seconds that a child may not be heard of before they say that something is wrong.
+    :param environment: what children get in theirs, beside what the parent has.
     """
 
     def __init__(
@@ -141,6 +165,9 @@ class Supervisor:
         drain: bool = False,
         shutdown_timeout: float = 30.0,
         grace: float = GRACE_SECONDS,
+        probes: Probes | None = None,
+        silence: float = 120.0,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.command = list(command)
         self.executors = executors
@@ -148,6 +175,10 @@ class Supervisor:
         self.drain = drain
         self.shutdown_timeout = shutdown_timeout
         self.grace = grace
+        self.probes = probes
+        self.silence = silence
+        self.environment = dict(environment or {})
+        self.pulse = Pulse("supervisor", 60.0)
         self.places = [Place() for _ in range(processes)]
         self.leaving: list[Child] = []  # retiring ones that have a successor
         self.exit_code = 0
@@ -168,13 +199,21 @@ class Supervisor:
         """All that have not ended."""
         return [place.child for place in self.places if place.child is not None] + self.leaving
 
+    @property
+    def pids(self) -> list[int]:
+        """The process ids of all that have not ended."""
+        return [child.pid for child in self.children]
+
     def run(self) -> int:
         """Supervise until stopped or drained. Blocks. Returns the exit code: the greatest of the children's that ended
         in order, 1 if draining was impossible."""
         self.hand_back.start()
+        if self.probes is not None:
+            self.probes.watch(self.problem, f"Keeps {len(self.places)} workers at work")
         with self._noticing_deaths():
             try:
                 while True:
+                    self.pulse.beat()
                     self._reap()
                     self._obey()
                     self._replace_the_retiring()
@@ -186,6 +225,14 @@ class Supervisor:
             finally:
                 self._end()
         return self.exit_code
+
+    def problem(self) -> str | None:
+        """What is wrong with the supervisor or a child of its; None: nothing."""
+        for child in self.children if self.probes is not None else ():
+            silent = time.monotonic() - max(child.heard_at, child.started_at)
+            if child.kill_at is None and silent > self.silence:
+                return f"process {child.pid} has not been heard of for {silent:.0f} s"
+        return self.pulse.problem()
 
     @contextmanager
     def _noticing_deaths(self) -> Iterator[None]:
@@ -215,7 +262,9 @@ class Supervisor:
                 continue  # else the new child could find nothing due before the hand-back, and take that for the end
             place.waits_for = None
             try:
-                place.child = Child(self.command, self.executors)
+                place.child = Child(
+                    self.command, self.executors, self.environment, probed=self.probes is not None
+                )
             except OSError as error:
                 pause = place.died(0.0)
                 logger.error("A worker can't be started: %s. The next try is in %.0f s.", error, pause)
@@ -297,6 +346,8 @@ class Supervisor:
         if self._stop.made and not self._stopping:
             self._stopping = True
             logger.info("Stopping %d workers", len(self.children))
+            if self.probes is not None:
+                self.probes.stopping()
             for child in self.children:
                 child.stop(self.shutdown_timeout + self.grace)
         if self._stop.hurried and not self._hurried:
@@ -319,3 +370,6 @@ class Supervisor:
             logger.error("What dead workers held could not be handed back; it runs again after their lease")
         self.hand_back.stop()
         self.hand_back.join(1.0)
+        if self.probes is not None:
+            self.probes.stop()
+            self.probes.join(1.0)

@@ -9,6 +9,7 @@ import datetime as dt
 import logging
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 from django_jobs import conf
 from django_jobs.store.base import Store
@@ -133,11 +134,16 @@ def tally_other(tallies: dict[Key, Tally], attempted: Attempted, word: str) -> N
     values = attempted.job.values
     error_class = attempted.outcome.error_class if word in ("failed", "retried") else None
     key = (values[QUEUE_NAME], values[NAME], word, error_class or "")
-    try:
-        wait = (_fromisoformat(values[ATTEMPTED_AT]) - _fromisoformat(values[RUN_AFTER])).total_seconds()
-    except (ValueError, TypeError):
-        wait = 0.0
-    tally: Tally = [1, attempted.seconds, attempted.seconds, max(0.0, wait), max(0.0, wait)]
+    wait = waited(values[ATTEMPTED_AT], values[RUN_AFTER])
+    tally: Tally = [1, attempted.seconds, attempted.seconds, wait, wait]
     known = tallies.setdefault(key, tally)
     if known is not tally:
         merge(known, tally)
+
+
+def waited(claimed: Any, due: Any) -> float:
+    """Seconds between two times of a row; 0 where one of them can't be read."""
+    try:
+        return max(0.0, (_fromisoformat(claimed) - _fromisoformat(due)).total_seconds())
+    except (ValueError, TypeError):
+        return 0.0

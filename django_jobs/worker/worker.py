@@ -28,13 +28,16 @@ from django_jobs.worker.executor import Executors
 from django_jobs.worker.heartbeat import Reporter
 from django_jobs.worker.keeper import Keeper
 from django_jobs.worker.listener import FileListener, Listener, NotifyListener
+from django_jobs.worker.measures import Measures, Snapshot
 from django_jobs.worker.options import EVERY_QUEUE, Pool, WorkerOptions
 from django_jobs.worker.parts import StopRequest, one_line, pause_after, until
+from django_jobs.worker.probes import Probes
 from django_jobs.worker.producer import Producer
 from django_jobs.worker.recorder import Recorder
-from django_jobs.worker.recycling import Retirement
+from django_jobs.worker.recycling import Retirement, resident_memory
 from django_jobs.worker.shared_notes import Notes, make_runner
 from django_jobs.worker.signs import Signs
+from django_jobs.worker.snapshots import SnapshotFile
 from django_jobs.worker.statistics import Statistics
 from django_jobs.worker.ticker import Ticker
 from django_jobs.worker.timeouts import Timeouts
@@ -71,9 +74,15 @@ class Worker:
 
     :param options: what to work on and how.
     :param notes: what the worker notes for its supervisor, where it has one.
+    :param probes: show that it lives.
     """
 
-    def __init__(self, options: WorkerOptions | None = None, notes: Notes | None = None) -> None:
+    def __init__(
+        self,
+        options: WorkerOptions | None = None,
+        notes: Notes | None = None,
+        probes: Probes | None = None,
+    ) -> None:
         self.options = options or WorkerOptions()
         self.statistics = Statistics()
         self.signs = Signs(self.options.using)
@@ -84,6 +93,10 @@ class Worker:
         self._informed = False  # of what is paused: by the first heartbeat, before the first claim
         self.row: WorkerRow | None = None
         self.notes = notes
+        self.probes = probes
+        #: Where the supervisor wants to have what is measured.
+        self.snapshots: SnapshotFile | None = None
+        self._started = False  # with all its parts
         self._stop = StopRequest()
         self._stores_lock = threading.Lock()
 
@@ -110,13 +123,23 @@ class Worker:
     def _make_listener(self) -> Listener | None:
         if self.store.vendor == "sqlite":
             return FileListener(self.open_store, self.hint, WATCH_INTERVAL)
-        return NotifyListener(self.open_store, self.hint) if self.options.notify else None
+        return NotifyListener(self._open_listening_store, self.hint) if self.options.notify else None
 
     def open_store(self, timeout: float | None = None) -> Store:
         """A store on a connection of its own, whose statements are counted."""
-        store = own_store(
-            self.options.using, timeout or self.options.statement_timeout, notify=self.options.notify
+        return self._counted(
+            own_store(
+                self.options.using, timeout or self.options.statement_timeout, notify=self.options.notify
+            )
         )
+
+    def _open_listening_store(self) -> Store:
+        alias = conf.get("LISTEN")
+        if alias is None:
+            return self.open_store()
+        return self._counted(own_store(alias, self.options.statement_timeout, direct=True))
+
+    def _counted(self, store: Store) -> Store:
         with self._stores_lock:
             self.statistics.stores.append(store)
         return store
@@ -198,6 +221,30 @@ class Worker:
     def reported(self, store: Store) -> None:
         """The heartbeat came through: write down what was counted since the last one."""
         self.statistics.tallies.flush(store)
+        self.hand_over()
+
+    def hand_over(self) -> None:
+        """Hand what was measured to the supervisor, if it wants that."""
+        if self.snapshots is not None:
+            self.snapshots.write(self.snapshot())
+
+    def snapshot(self) -> Snapshot:
+        """What the worker has measured since its start, and how it is now."""
+        statistics = self.statistics
+        running, _, _ = self.counts()
+        counters = {
+            "statements": statistics.statements,
+            "connects": statistics.connects,
+            "timed_out": statistics.timed_out,
+            "dropped": statistics.dropped,
+        }
+        gauges = {
+            "running": running,
+            "executors": sum(pool.size for pool in self.options.pools),
+            "processes": 1,
+            "memory_bytes": resident_memory(),
+        }
+        return (statistics.measures or Measures()).snapshot(counters, gauges)
 
     def cancel(self, job_ids: frozenset[int]) -> None:
         """These are the jobs of this worker that are to be cancelled while they run: let them know."""
@@ -247,6 +294,8 @@ class Worker:
             self.notes.register(self.row.id)  # before the first claim
         self.signs.worker_id = self.row.id
         self.reporter.renewed(began)
+        if self.probes is not None:
+            self.probes.tell(f"Worker {self.row.id} works on {', '.join(queues)}")
 
     # -- wake-ups --------------------------------------------------------------------------------------------------
 
@@ -295,15 +344,32 @@ class Worker:
 
     def run(self) -> int:
         """Work until stopped, drained or retired. Blocks. Returns the exit code: 0."""
-        if not self._register_patiently():
-            self.store.close()
-            return 0
-        with self._parts_running():
-            if self.options.drain:
-                self._wait_until_drained()
-            else:
-                self._wait_until_stopped()
+        if self.probes is not None:
+            self.probes.watch(self.problem, "Waiting for the database")
+        try:
+            if not self._register_patiently():
+                self.store.close()
+                return 0
+            with self._parts_running():
+                if self.options.drain:
+                    self._wait_until_drained()
+                else:
+                    self._wait_until_stopped()
+        finally:
+            if self.probes is not None:
+                self.probes.stop()
+                self.probes.join(2)
         return 0
+
+    def problem(self) -> str | None:
+        """What is wrong with the process, so that it should be started anew; None: nothing. It asks no database."""
+        if self.signs.stopping:
+            return None
+        producers = [parts.producer for parts in self.pools]
+        for part in (self.reporter, self.completer, self.keeper, self.listener, *producers):
+            if self._started and part is not None and not part.is_alive():
+                return f"the {part.name} has died"
+        return self.reporter.pulse.problem()
 
     def _wait_until_stopped(self) -> None:
         while not self._stop.wait(0.02 if self.retirement.reason else SIGNAL_SECONDS):
@@ -316,12 +382,13 @@ class Worker:
             parts.executors.recover()
 
     def _has_retired(self) -> bool:
-        return self.retirement.reason is not None and all(parts.executors.idle for parts in self.pools)
+        return self.retirement.reason is not None and self._is_idle()
 
     def _register_patiently(self) -> bool:
         """Register; while the database is away, try again until stopped."""
         failures = 0
         while not self._stop.made:
+            self.reporter.pulse.beat()
             try:
                 self._register(self.store)
                 return True
@@ -344,6 +411,7 @@ class Worker:
             if self.listener is not None:
                 self.listener.start()
             self.keeper.start()
+            self._started = True
             yield
         finally:
             self._shut_down()
@@ -353,8 +421,22 @@ class Worker:
     def _wait_until_drained(self) -> None:
         while not self._stop.wait(0.01):
             self._recover()
-            if self._has_retired() or (self._at_rest() and self._nothing_due() and self._at_rest()):
+            if (
+                self._has_retired()
+                or self._has_fallen_quiet()
+                or (self._at_rest() and self._nothing_due() and self._at_rest())
+            ):
                 return
+
+    def _has_fallen_quiet(self) -> bool:
+        """Whether it has ended what it had and was asked to take nothing more: it would wait for ever for the rest."""
+        if not (self.quiet and self._is_idle()):
+            return False
+        logger.info("Worker %d was asked to be quiet, so its drain ends here", self.worker_id)
+        return True
+
+    def _is_idle(self) -> bool:
+        return all(parts.executors.idle for parts in self.pools)
 
     def _at_rest(self) -> bool:
         return (
@@ -389,6 +471,8 @@ class Worker:
         """Stop claiming, give back what never started, wait for the jobs, store every outcome, hand back the rest."""
         deadline = time.monotonic() + self.options.shutdown_timeout
         self.signs.stopping = True
+        if self.probes is not None:
+            self.probes.stopping()
         self.store.session.timeout = min(self.store.session.timeout, FLUSH_SECONDS)
         for parts in self.pools:
             parts.executors.stop()
@@ -445,6 +529,7 @@ class Worker:
                 logger.warning("Job %d %s did not end in time; it is %s now", job.id, job.name, job.state)
             record_ended(self.store, jobs)
             self.statistics.tallies.flush(self.store)
+            self.hand_over()
             self.store.stop_worker(self.worker_id)
             if self.notes is not None:
                 self.notes.leave(self.statistics.completed, self.statistics.failed, self.statistics.dead)

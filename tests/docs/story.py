@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import django
 from asgiref.sync import async_to_sync
 from django.core.management import call_command, load_command_class
 from django.core.management.base import CommandError
@@ -60,6 +61,10 @@ class Story:
         sys.modules["shop"] = types.ModuleType("shop")
         sys.modules["shop.models"] = tests.shop.models
         sys.modules["shop.tasks"] = self.module
+
+        if django.VERSION >= (6, 1):  # which warns of a site that has not configured its mailers
+            mailers = {"default": {"BACKEND": "django.core.mail.backends.locmem.EmailBackend"}}
+            self.resources.enter_context(override_settings(MAILERS=mailers))
 
         @self.resources.callback
         def forget() -> None:

@@ -204,7 +204,9 @@ class Table:
             self.forget()
 
     def forget(self) -> None:
-        self.execute(f"DELETE FROM django_jobs_job WHERE queue_name = '{QUEUE}' AND state <> 'completed'")
+        self.execute(
+            f"DELETE FROM django_jobs_job WHERE queue_name = '{QUEUE}' AND state <> 'completed' AND priority >= 0"
+        )
 
     def explain(self, operation: Callable[[Store], Any]) -> Reading:
         self.noting.low_water = copy.deepcopy(self.marks)
@@ -228,6 +230,8 @@ def stale_statistics(table: Table) -> None:
     table.execute("ANALYZE django_jobs_job")
     table.fill(100_000, state="available", queue_name="busy")
     table.fill(10_000, state="running", worker_id=str(table.register()))
+    table.fill(20_000, state="available", queue_name=QUEUE, priority="-5")
+    table.fill(20_000, state="failed", finalized_at="now()")
 
 
 def behind_millions(table: Table) -> None:

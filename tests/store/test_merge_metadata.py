@@ -16,8 +16,9 @@ def merge(store, make):
 
     def merge(job, patch, on=store):
         text = patch if isinstance(patch, str) else json.dumps(patch)
-        rows = on.merge_metadata([(job.id, job.claims, text)])
-        return rows[0].metadata if rows else None
+        merged = on.merge_metadata([(job.id, job.claims, text)])
+        assert all(done for _, done in merged)
+        return merged[0].job.metadata if merged else None
 
     return merge
 
@@ -91,10 +92,12 @@ def test_many_in_one_statement_each_its_own(store, make):
     jobs = make.claimed(make.worker(), count=50)
     before = store.session.statements
 
-    rows = store.merge_metadata([(job.id, job.claims, json.dumps({"id": job.id})) for job in reversed(jobs)])
+    merged = store.merge_metadata(
+        [(job.id, job.claims, json.dumps({"id": job.id})) for job in reversed(jobs)]
+    )
 
     assert store.session.statements - before == 1
-    assert [row.metadata for row in rows] == [{"id": job.id} for job in jobs]
+    assert [row.metadata for row, _ in merged] == [{"id": job.id} for job in jobs]
 
 
 def test_another_claim_s_job_is_not_touched_nor_one_that_is_over_or_gone(store, merge, make, clock):
@@ -104,10 +107,62 @@ def test_another_claim_s_job_is_not_touched_nor_one_that_is_over_or_gone(store, 
     (again,) = store.claim(worker, "default", 1, now=clock.now)
     Job.objects.filter(pk=gone.id).delete()
 
-    rows = store.merge_metadata([(job.id, job.claims, '{"a":1}') for job in (old, done, gone, mine)])
+    merged = store.merge_metadata([(job.id, job.claims, '{"a":1}') for job in (old, done, gone, mine)])
 
-    assert [row.id for row in rows] == [mine.id]
+    assert [(row.id, fits) for row, fits in merged] == [(mine.id, True)]
     assert make.again(again).metadata == make.again(done).metadata == {}
+
+
+def size(metadata):
+    return len(json.dumps(metadata, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+@pytest.mark.parametrize(
+    "value", ["x" * 50, '日本 \u2028\n\x01\x7f"\\', [1.5, {"deep": None}], 2**70], ids=repr
+)
+@pytest.mark.parametrize("key", ["b", '日"\\\n'])
+def test_what_all_would_have_is_counted_to_the_byte(store, make, key, value):
+    fits, small = make.claimed(make.worker(), count=2)
+    before = {"a": "é", key: "what is replaced does not count" * 10}
+    after = {"a": "é", key: value}
+    texts = [json.dumps(each, ensure_ascii=False, separators=(",", ":")) for each in (before, {key: value})]
+
+    for job, most in ((fits, size(after)), (small, size(after) - 1)):
+        store.merge_metadata([(job.id, job.claims, texts[0])])
+        ((row, done),) = store.merge_metadata([(job.id, job.claims, texts[1])], most)
+        expected = after if job is fits else before
+        assert (done, row.metadata, make.again(job).metadata) == (job is fits, expected, expected)
+
+
+def test_one_that_is_too_much_harms_none_beside_it(store, make):
+    jobs = make.claimed(make.worker(), count=3)
+    patches = [
+        (job.id, job.claims, text) for job, text in zip(jobs, ['{"a":1}', '{"a":12345}', "{}"], strict=True)
+    ]
+    before = store.session.statements
+
+    merged = store.merge_metadata(patches, 8)
+
+    assert store.session.statements - before == 1
+    assert [(row.metadata, done) for row, done in merged] == [({"a": 1}, True), ({}, False), ({}, True)]
+
+
+def test_two_at_once_do_not_exceed_it_together(open_store, make):
+    job = make.running(make.worker())
+    stores = [open_store() for _ in range(4)]
+    most = size({f"key {number}": "x" * 100 for number in range(2)})
+
+    def merge(number):
+        return (
+            stores[number]
+            .merge_metadata([(job.id, job.claims, json.dumps({f"key {number}": "x" * 100}))], most)[0]
+            .done
+        )
+
+    done = in_threads(*[lambda number=number: merge(number) for number in range(4)])
+
+    assert sorted(done) == [False, False, True, True]
+    assert len(make.again(job).metadata) == 2
 
 
 def test_on_djangos_connection_it_is_in_the_callers_transaction(shared, merge, job, make):

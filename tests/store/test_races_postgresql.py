@@ -220,11 +220,22 @@ def test_columns_of_somebody_elses_write_survive_a_finish_that_waited(shared, st
     )
 
 
+def test_a_merge_that_waited_for_another_one_counts_its_bytes(shared, store, make, job):
+    patch = (job.id, job.claims)
+
+    _, ((merged, done),) = meet(
+        lambda: shared.merge_metadata([(*patch, '{"first":1}')], 12),
+        lambda: store.merge_metadata([(*patch, '{"second":2}')], 12),
+    )
+
+    assert (done, merged.metadata, make.again(job).metadata) == (False, {"first": 1}, {"first": 1})
+
+
 def test_a_merge_that_waited_for_another_one_keeps_its_keys(shared, store, make, job):
     """The row is read as it is when it is locked, not as it was when the statement began."""
     patch = (job.id, job.claims)
 
-    _, (merged,) = meet(
+    _, ((merged, _),) = meet(
         lambda: shared.merge_metadata([(*patch, '{"first":1}')]),
         lambda: store.merge_metadata([(*patch, '{"second":2}')]),
     )

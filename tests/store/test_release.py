@@ -64,6 +64,20 @@ def test_after_a_rescue_the_time_of_the_attempt_before_comes_back(store, make, c
     assert (released.attempt, released.attempted_at) == (1, started)
 
 
+def test_the_time_of_an_attempt_before_an_operators_retry_is_put_back(store, make, clock):
+    worker = make.worker()
+    job = make.running(worker)
+    failed = json.dumps([error(1, attempted_at=job.attempted_at.isoformat())])
+    store.finish([outcome(job, "failed", errors=failed)], now=clock.now)
+    (retried,) = store.retry([job.id], now=clock.advance(60))
+    (again,) = store.claim(worker, "default", 1, now=clock.advance(60))
+
+    (released,) = store.release([again], now=clock.now)
+
+    assert (retried.job.attempt, released.attempt) == (0, 0)
+    assert released.attempted_at == retried.job.attempted_at == job.attempted_at
+
+
 @pytest.mark.parametrize(
     "text", ["{}", '"x"', "[1]", "[{}]", '[{"attempted_at": 5}]', '[{"attempted_at": "soon"}]', "[]", "null"]
 )

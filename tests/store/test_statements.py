@@ -11,8 +11,8 @@ from tests.store.builders import Recorder, outcome
 from tests.store.operations import expected_statement, expected_statements, operations
 
 SQL = Path(django_jobs.__file__).parent / "sql"
-# A claim past old entries of the index, of which SQLite has none.
-ONLY_POSTGRESQL = {"claim_on"}
+# A claim past old entries of the index, and a look for rows that others hold: SQLite has neither.
+ONLY_POSTGRESQL = {"claim_on", "locked"}
 
 
 def files(vendor):

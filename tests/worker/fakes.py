@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+from django.db.utils import OperationalError
+
 from django_jobs.store.base import CANCELLED, COMPLETED, FAILED, RETRY, SNOOZED
 from django_jobs.store.rows import (
     ATTEMPT,
@@ -22,6 +24,7 @@ from django_jobs.store.rows import (
 from django_jobs.worker.attempted import Attempted
 
 TIMEOUT = 30.0
+HELD = "canceling statement due to lock timeout"
 NOW = dt.datetime(2031, 5, 6, 7, 8, 9, tzinfo=dt.UTC)
 WORKER = 7
 
@@ -106,6 +109,7 @@ class FakeStore:
         self.running: dict[int, JobRow] = {}
         self.finished: list[Outcome] = []
         self.gone: set[int] = set()
+        self.held: set[int] = set()  # whose rows another transaction holds: a finish waits for them in vain
         self.calls: list[tuple[Any, ...]] = []
         self.before: dict[str, Callable[..., Any]] = {}
         self.after: dict[str, Callable[..., Any]] = {}
@@ -194,11 +198,21 @@ class FakeStore:
     def _held(self, id_: int, claims: int) -> bool:
         return id_ in self.running and self.running[id_].claims == claims
 
+    def is_lock_timeout(self, error: Exception) -> bool:
+        return str(error) == HELD
+
+    def locked(self, ids: Sequence[int]) -> frozenset[int]:
+        self._enter("locked", list(ids))
+        with self.lock:
+            return frozenset(self.held.intersection(ids))
+
     def finish(self, outcomes: Sequence[Outcome]) -> list[Ended]:
         """Store outcomes. Of a claim that this store knows nothing of, it is stored too: tests need not claim first."""
         self._enter("finish", list(outcomes))
         ended = []
         with self.lock:
+            if any(outcome.id in self.held for outcome in outcomes):
+                raise OperationalError(HELD)
             over = {(outcome.id, outcome.claims): outcome for outcome in self.finished}
             for outcome in outcomes:
                 if outcome.id in self.gone or outcome.claims < 0:  # no such job, or claim

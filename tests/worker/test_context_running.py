@@ -133,6 +133,60 @@ def test_what_can_not_be_stored_is_refused_before_any_statement(running, values,
     assert len(captured) == 0
 
 
+def test_all_metadata_together_is_bounded_and_what_is_too_much_is_refused_alone(running, settings):
+    settings.DJANGO_JOBS = {"MAX_METADATA_BYTES": 100}
+    running.merge_metadata({"a": "x" * 60})
+    running.merge_metadata({"later": 1}, later=True)
+
+    with pytest.raises(
+        NotStorable, match=r"would, with what the job has, be over the limit of 100 bytes .* raise DJ"
+    ):
+        running.merge_metadata({"b": "y" * 60})
+    running.merge_metadata({"a": "z" * 60})
+
+    assert stored(running).metadata == {"later": 1, "a": "z" * 60}
+
+
+def test_what_is_left_for_later_is_bounded_too(running, settings):
+    settings.DJANGO_JOBS = {"MAX_METADATA_BYTES": 100}
+    running.merge_metadata({"a": "x" * 60}, later=True)
+
+    with pytest.raises(NotStorable, match=r"to be merged later has 135 bytes, over the limit of 100 bytes"):
+        running.merge_metadata({"b": "y" * 60}, later=True)
+    running.merge_metadata({"c": 1})
+
+    assert stored(running).metadata == {"a": "x" * 60, "c": 1}
+
+
+@pytest.mark.parametrize("atomic", [False, True])
+def test_an_outcome_is_stored_without_metadata_that_is_too_much(live, define, settings, caplog, atomic):
+    settings.DJANGO_JOBS = {"MAX_METADATA_BYTES": 100}
+
+    def work():
+        current_job().merge_metadata({"a": "x" * 60})
+        current_job().merge_metadata({"b": "y" * 60}, later=True)
+        return "done"
+
+    job = define(work, atomic=atomic).enqueue()
+    live(size=1)
+
+    assert (job.wait(TIMEOUT).result, job.metadata) == ("done", {"a": "x" * 60})
+    assert f"The metadata of job {job.id}" in caplog.text
+
+
+def test_progress_that_is_too_much_is_said_once_and_no_failure(running, settings, caplog, monkeypatch):
+    monkeypatch.setattr(contexts, "PROGRESS_SECONDS", 0.0)
+    settings.DJANGO_JOBS = {"MAX_METADATA_BYTES": 100}
+    running.merge_metadata({"a": "x" * 70})
+
+    for number in range(5):
+        running.progress(number, 5)
+    running.merge_metadata({"b": 1})
+
+    assert caplog.text.count("The progress of job") == 1
+    assert stored(running).metadata == {"a": "x" * 70, "b": 1}
+
+
 def test_what_could_not_be_stored_is_kept_for_the_next_time(running, monkeypatch):
     def away(*args, **kwargs):
         raise OperationalError("away")

@@ -156,6 +156,69 @@ def test_a_heartbeat_that_is_asked_for_comes_while_cancel_requests_are_to_be_loo
     eventually(lambda: len(database.calls) == 2)
 
 
+# -- looking for cancel requests, between two heartbeats --------------------------------------------------------------
+
+
+class Looks:
+    """The wait for the next heartbeat, in time that the test makes: when it is hinted, and when looked."""
+
+    SECONDS = 60.0
+
+    def __init__(self, monkeypatch, hints):
+        scene = Scene(monkeypatch, interval=self.SECONDS)
+        self.clock, self.reporter, self.words = scene.clock, scene.reporter, scene.told.words
+        self.start = self.clock.seconds
+        monkeypatch.setattr(module, "until", lambda moment: max(0.0, moment - self.clock.seconds))
+        self.to_come = [*hints]
+        self.hints, self.looks, self.rests = [], [], 0
+        self.reporter._rest = self.rest
+        scene.database.cancel_requests = self.look
+        Reporter._until_next(self.reporter, scene.database)
+
+    @property
+    def now(self):
+        return self.clock.seconds - self.start
+
+    def rest(self, seconds):
+        self.rests += 1
+        if not self.to_come or self.to_come[0] > self.now + seconds:
+            self.clock.advance(seconds)
+            return False
+        self.clock.advance(max(0.0, self.to_come.pop(0) - self.now))
+        self.hints.append(self.now)
+        self.reporter.look()
+        return True
+
+    def look(self, worker_id):
+        self.looks.append(self.now)
+        return frozenset()
+
+
+def every(seconds):
+    return [number * seconds for number in range(1, int(50 / seconds))]
+
+
+@pytest.mark.parametrize(
+    "hints",
+    [every(0.001), every(0.01), every(0.2), every(0.26), every(7), [5.0, 5.01, 20.0, 20.2, 20.24]],
+    ids=["a storm", "many", "just too many", "just not", "few", "bursts"],
+)
+def test_a_hint_is_followed_by_a_look_within_a_second_and_a_flood_of_them_by_few(monkeypatch, hints):
+    made = Looks(monkeypatch, hints)
+
+    assert len(made.hints) == len(hints)
+    for moment in made.hints:
+        assert any(moment <= look <= moment + 1 for look in made.looks), "a job is told within a second"
+    assert len(made.looks) <= min(len(hints), made.SECONDS / module.LOOK_SECONDS)
+    assert made.words == ["cancel"] * len(made.looks), "what it found is told each time"
+
+
+def test_without_a_hint_nothing_is_looked_for(monkeypatch):
+    made = Looks(monkeypatch, [])
+
+    assert (made.looks, made.rests) == ([], 1)
+
+
 # -- errors and doubt -------------------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ import pytest
 import django_jobs
 from django_jobs import InvalidJob, Snooze, TimedOut, current_job, registry
 from django_jobs.models import Job
+from django_jobs.worker import event_loop
 from django_jobs.worker.attempt import GIVEN_UP, Runner
 from django_jobs.worker.executor import Executors
 from django_jobs.worker.shared_notes import VARIABLE, Notes
@@ -350,16 +351,38 @@ def test_a_worker_without_a_supervisor_stays_whatever_its_strays(live, define, s
     gate.open()
 
 
-def test_a_stop_does_not_wait_for_strays(live, define, short_grace):
-    gate = Gate()
-    hang = define(gate.__call__, timeout=SOON, max_attempts=1)
-    job = hang.enqueue()
+@pytest.mark.parametrize(
+    "how", ["a thread", "a coroutine that will not end", "a coroutine that blocks the loop"]
+)
+def test_a_stop_does_not_wait_for_strays(live, define, short_grace, monkeypatch, how):
+    monkeypatch.setattr(event_loop, "CLOSE_SECONDS", 0.1)
+    gate, ended = Gate(), []
+
+    async def deaf():
+        while not gate.opened.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.01)
+
+    async def blocking():
+        gate()
+
+    function = {"a thread": gate.__call__, "a coroutine that will not end": deaf}.get(how, blocking)
+    job = define(function, timeout=SOON, max_attempts=1).enqueue()
     worker = live(size=1, shutdown_timeout=3600)
-    job.wait(TIMEOUT)
+    thread = next(thread for thread in threading.enumerate() if thread.name == "the worker")
+    close = worker.event_loop.close
+    monkeypatch.setattr(worker.event_loop, "close", lambda: close() or ended.append(worker.strays))
+    assert job.wait(TIMEOUT).error_class == "django_jobs.TimedOut"
     worker.stop()
 
-    eventually(lambda: not worker.reporter.is_alive(), TIMEOUT / 3)
+    # Not the hour that running jobs would have: the deadline is that of a stop with nothing to wait for.
+    eventually(lambda: not thread.is_alive(), TIMEOUT / 3)
+    assert (ended, gate.opened.is_set()) == ([1], False), "it has ended beside the stray"
     gate.open()
+    if function is deaf:  # nobody runs it any more
+        loop = worker.event_loop._loop
+        loop.run_until_complete(asyncio.wait(asyncio.all_tasks(loop)))
+        loop.close()
 
 
 def test_an_async_job_is_cancelled_when_its_time_is_over(live, define):

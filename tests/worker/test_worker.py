@@ -206,6 +206,24 @@ def test_a_drain_works_on_its_own_queues_alone(drain, define):
     assert states() == {mine.id: "completed", other.id: "available"}
 
 
+def test_a_drain_of_a_worker_that_was_asked_to_be_quiet_ends_and_leaves_the_rest(run, define, gate, caplog):
+    caplog.set_level(logging.INFO, "django_jobs")
+    running = define(gate.enter).enqueue()
+    one = run(drain=True, pools=[Pool(("*",), 1, ahead=False)])
+    gate.wait()
+    waiting = define(lambda: None).enqueue()
+    WorkerModel.objects.update(quiet_requested_at=timezone.now())
+    one.beat()
+    eventually(lambda: one.worker.quiet)
+    assert one.thread.is_alive(), "what runs is waited for"
+    gate.open()
+
+    assert one.end() == 0
+    assert (states()[running.id], states()[waiting.id]) == ("completed", "available")
+    assert (job(waiting).claims, job(waiting).attempt) == (0, 0)
+    assert "was asked to be quiet, so its drain ends here" in caplog.text
+
+
 def test_the_row_of_a_worker_that_has_ended_says_what_it_did(drain, define):
     define(lambda: None).enqueue_many([()] * 3)
     worker = drain()

@@ -20,14 +20,22 @@ from django.db import DatabaseError, connections
 from django.utils import autoreload
 
 from django_jobs.databases import jobs_database
+from django_jobs.management import probing
 from django_jobs.management.numbers import positive_seconds, seconds, whole
+from django_jobs.management.probing import Outlets
 from django_jobs.store import Guarantees, Store, own_store
 from django_jobs.worker import Worker, WorkerOptions, parse_pools, pools_from_settings
 from django_jobs.worker.handback import HandBack
 from django_jobs.worker.lifeline import watch_parent
+from django_jobs.worker.measures import Measures
+from django_jobs.worker.probes import Probes
 from django_jobs.worker.reloading import supervise
 from django_jobs.worker.shared_notes import Notes
+from django_jobs.worker.snapshots import SnapshotFile, SnapshotFolder
 from django_jobs.worker.supervisor import HAND_BACK_SECONDS, Supervisor
+
+# Beyond what a child's parts may take for a round: so long it may take to start.
+SILENCE_SECONDS = 120.0
 
 LEVELS = {0: logging.WARNING, 1: logging.INFO, 2: logging.INFO, 3: logging.DEBUG}
 
@@ -83,6 +91,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--no-notify", action="store_true", help="PostgreSQL: don't LISTEN or NOTIFY; poll (for poolers)"
         )
+        probing.add_arguments(parser)
         parser.add_argument(
             "--reload", action="store_true", help="for development: start again when the code changes"
         )
@@ -108,15 +117,35 @@ class Command(BaseCommand):
         notes = Notes.inherited()
         try:
             worker_options = self.worker_options(options)
-            if options["processes"] and notes is None:
-                return self.supervise(worker_options, options["processes"])
-            worker = Worker(worker_options, notes)
+            if notes is None:
+                with Outlets(options, worker_options.heartbeat_interval) as outlets:
+                    if options["processes"]:
+                        return self.supervise(worker_options, options["processes"], outlets)
+                    return self.run(Worker(worker_options, probes=outlets.probes), options, outlets)
+            return self.run(self.child(worker_options, notes), options)
         except (ValueError, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error
+
+    def child(self, options: WorkerOptions, notes: Notes) -> Worker:
+        """The worker in a process that has a supervisor, which speaks for it."""
+        probes = Probes(options.heartbeat_interval, on_well=notes.beat) if notes.probed else None
+        worker = Worker(options, notes, probes)
+        worker.snapshots = SnapshotFile.inherited()
+        if worker.snapshots is not None:
+            worker.statistics.measures = Measures()
+        return worker
+
+    def run(self, worker: Worker, options: dict[str, Any], outlets: Outlets | None = None) -> int:
+        """Run a worker, and return the exit code."""
+        notes = worker.notes
         # The signals first: who reads that the worker works may stop it at once.
         with signals(worker, twice=notes is None):
             if notes is None:
                 self.introduce(worker.options, worker.guarantees, f"process {os.getpid()}")
+            if outlets is not None:
+                if outlets.has_metrics:
+                    worker.statistics.measures = Measures()
+                outlets.open(worker.snapshot, self.say)
             watch_parent(worker.stop, worker.stop_now)
             try:
                 with settled_memory():
@@ -135,7 +164,7 @@ class Command(BaseCommand):
             )
         return 1 if options["fail"] and statistics.failed else 0
 
-    def supervise(self, options: WorkerOptions, processes: int) -> int:
+    def supervise(self, options: WorkerOptions, processes: int, outlets: Outlets) -> int:
         """Keep that many workers at work, each in a process of its own, and return the exit code."""
         if os.name != "posix":
             raise CommandError("--processes needs a POSIX system. Start runjobs several times instead.")
@@ -146,6 +175,9 @@ class Command(BaseCommand):
         def open_store() -> Store:
             return own_store(options.using, min(options.statement_timeout, HAND_BACK_SECONDS), options.notify)
 
+        folder = SnapshotFolder() if outlets.has_metrics else None
+        if folder is not None:
+            outlets.callback(folder.close)
         supervisor = Supervisor(
             autoreload.get_child_arguments(),
             processes,
@@ -153,9 +185,15 @@ class Command(BaseCommand):
             HandBack(open_store, options.lease),
             drain=options.drain,
             shutdown_timeout=options.shutdown_timeout,
+            probes=outlets.probes,
+            silence=3 * options.heartbeat_interval + 2 * options.lease + SILENCE_SECONDS,
+            environment=None if folder is None else folder.environment(),
         )
         with signals(supervisor):
             self.introduce(options, guarantees, f"{processes} processes under process {os.getpid()}")
+            outlets.open(
+                None if folder is None else lambda: folder.collect(lambda: supervisor.pids), self.say
+            )
             watch_parent(supervisor.stop, supervisor.stop_now)
             code = supervisor.run()
         if self.verbosity >= 1:

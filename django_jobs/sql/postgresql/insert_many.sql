@@ -7,13 +7,13 @@ WITH clock AS (
 ), inserted AS (
     INSERT INTO django_jobs_job (
         name, queue_name, args, kwargs, priority, state, attempt, max_attempts, claims, run_after, created_at, holds_key,
-        timeout, tags
+        timeout, tags, metadata
     )
     SELECT (:names::text[])[shape], (:queue_names::text[])[shape], args, kwargs, (:priorities::smallint[])[shape],
            CASE WHEN (:pending::boolean[])[shape] THEN 'pending'
                 WHEN run_after > now THEN 'scheduled' ELSE 'available' END,
            0, (:max_attempts::smallint[])[shape], 0, run_after, now, false,
-           (:timeouts::float8[])[shape], (:tags::json[])[shape]
+           (:timeouts::float8[])[shape], (:tags::json[])[shape], (:metadata::json[])[shape]
     FROM (
         SELECT clock.now, new.args, COALESCE(new.kwargs, '{}'::json) AS kwargs, COALESCE(new.shape, 1) AS shape,
                COALESCE(

@@ -30,14 +30,14 @@ WITH clock AS (
 ), inserted AS (
     INSERT INTO django_jobs_job (
         id, name, queue_name, args, kwargs, priority, state, attempt, max_attempts, claims, run_after, created_at,
-        unique_key, holds_key, key_until, timeout, tags
+        unique_key, holds_key, key_until, timeout, tags, metadata
     )
     OVERRIDING SYSTEM VALUE
     SELECT id, (:names::text[])[shape], (:queue_names::text[])[shape], args, kwargs, (:priorities::smallint[])[shape],
            CASE WHEN (:pending::boolean[])[shape] THEN 'pending'
                 WHEN run_after > now THEN 'scheduled' ELSE 'available' END,
            0, (:max_attempts::smallint[])[shape], 0, run_after, now, unique_key, unique_key IS NOT NULL, key_until,
-           (:timeouts::float8[])[shape], (:tags::json[])[shape]
+           (:timeouts::float8[])[shape], (:tags::json[])[shape], (:metadata::json[])[shape]
     FROM new
     ORDER BY unique_key
     ON CONFLICT (unique_key) WHERE holds_key DO NOTHING

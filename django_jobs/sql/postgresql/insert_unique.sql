@@ -22,12 +22,12 @@ WITH new AS MATERIALIZED (
 ), inserted AS (
     INSERT INTO django_jobs_job (
         name, queue_name, args, kwargs, priority, state, attempt, max_attempts, claims, run_after, created_at,
-        unique_key, holds_key, key_until, timeout, tags
+        unique_key, holds_key, key_until, timeout, tags, metadata
     )
     SELECT
         :name, :queue_name, :args::json, :kwargs::json, :priority,
         CASE WHEN :pending::boolean THEN 'pending' WHEN run_after > now THEN 'scheduled' ELSE 'available' END,
-        0, :max_attempts, 0, run_after, now, unique_key, true, key_until, :timeout::float8, :tags::json
+        0, :max_attempts, 0, run_after, now, unique_key, true, key_until, :timeout::float8, :tags::json, :metadata::json
     FROM new
     ON CONFLICT (unique_key) WHERE holds_key DO NOTHING
     RETURNING {job columns}

@@ -6,12 +6,12 @@
 -- of before.
 INSERT INTO django_jobs_job (
     name, queue_name, args, kwargs, priority, state, attempt, max_attempts, claims, run_after, created_at, unique_key,
-    holds_key, key_until, timeout, tags
+    holds_key, key_until, timeout, tags, metadata
 )
 VALUES (
     :name, :queue_name, :args, :kwargs, :priority,
     CASE WHEN :pending THEN 'pending' WHEN :run_after > :now THEN 'scheduled' ELSE 'available' END,
-    0, :max_attempts, 0, :run_after, :now, :unique_key, 1, :key_until, :timeout, :tags
+    0, :max_attempts, 0, :run_after, :now, :unique_key, 1, :key_until, :timeout, :tags, :metadata
 )
 ON CONFLICT DO UPDATE SET claims = claims
 RETURNING {job columns}, id > COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'django_jobs_job'), 0)

@@ -1,0 +1,59 @@
+"""The benchmarks of single operations, at tiny sizes: that they run, and that their figures make sense."""
+
+import pytest
+
+ONE_STATEMENT = {
+    "insert a job", "insert a pending job", "claim a job", "claim a batch of 50", "complete", "complete a batch of 50",
+    "fail and retry later", "merge metadata", "cancel", "retry", "update", "delete", "purge 100", "read 50 jobs",
+    "insert a queue", "update a queue", "acquire leadership", "resign leadership", "complete, stale statistics",
+    "complete 1,000 in one UPDATE, stale statistics",
+}  # fmt: skip
+
+
+def test_operations(run):
+    result = run("operations", "--calls", "6", "--stale", "200")
+
+    rows = {row["operation"]: row for row in result["rows"]}
+    assert set(rows) == ONE_STATEMENT | {"claim and complete", "connection used and given back"}
+    assert {name for name, row in rows.items() if row["after_statements"] == 1} == ONE_STATEMENT
+    assert rows["claim and complete"]["after_statements"] == 2
+    assert rows["claim a batch of 50"]["before_statements"] == 53
+    assert rows["claim and complete"]["before_statements"] == 8
+    for row in rows.values():
+        assert row["factor"] == pytest.approx(row["before_us"] / row["after_us"])
+
+
+def test_one_operation(run):
+    result = run("operations", "--calls", "3", "--only", "merge")
+
+    assert [row["operation"] for row in result["rows"]] == ["merge metadata"]
+
+
+def test_latency(run):
+    result = run("latency", "--jobs", "10", "--pause", "10", "--idle", "1")
+
+    other, same = result["rows"]
+    assert (other["worker"], same["worker"]) == ("other process", "same process")
+    for row in (other, same):
+        assert 0 < row["p50_ms"] <= row["p95_ms"] <= row["p99_ms"] <= row["longest_ms"]
+    assert 0 <= other["idle_cpu"] < 1
+    assert other["idle_statements"] >= 0
+
+
+def test_enqueue(run, database_name):
+    result = run("enqueue", "--singles", "5", "--transactions", "1", "--many", "300", "--rounds", "2")
+
+    bare = [row["bare"] for row in result["rows"]]
+    many = {"sqlite": ["executemany by thousands"], "postgresql": ["unnest, ids back", "COPY"]}
+    assert bare == ["INSERT", "INSERT, 100 in a transaction", *many[database_name]]
+    for row in result["rows"]:
+        assert row["us"] == pytest.approx(1e6 / row["jobs_per_second"])
+        assert row["ratio"] > 0
+
+
+def test_scale(run):
+    result = run("scale", "--rows", "100,300", "--calls", "3", "--pages", "1")
+
+    assert [row["rows"] for row in result["rows"]] == [100, 300]
+    for row in result["rows"]:
+        assert all(value > 0 for key, value in row.items() if key.endswith("_ms"))
