@@ -360,6 +360,32 @@ class TestWorkers:
         assert len(run("workers", "--json").records) == 4
         assert "a, *" in run("workers").out
 
+    def test_one_is_asked_to_be_quiet_and_back_and_to_stop(self):
+        worker, other = self.make(), self.make()
+
+        assert run("workers", "--quiet", str(worker.pk)).out == (
+            f"Worker {worker.pk} (h, process 1) claims no more jobs from its next heartbeat on.\n"
+        )
+        worker.refresh_from_db()
+        assert worker.quiet_requested_at is not None
+        run("workers", "--unquiet", str(worker.pk))
+        assert run("workers", "--json", "--stop", str(worker.pk)).records == [
+            {"id": worker.pk, "host": "h", "pid": 1}
+        ]
+        worker.refresh_from_db()
+        assert worker.quiet_requested_at is None
+        assert worker.stop_requested_at is not None
+        other.refresh_from_db()
+        assert (other.quiet_requested_at, other.stop_requested_at) == (None, None)
+
+    def test_one_that_is_gone_is_asked_nothing(self):
+        gone = self.make(stopped_at=timezone.now())
+        for id_ in (gone.pk, 10**12):
+            with pytest.raises(CommandError, match=f"There is no worker {id_} that is alive"):
+                run("workers", "--stop", str(id_))
+        with pytest.raises(CommandError, match="is no id of a worker"):
+            run("workers", "--stop", "web-1")
+
     def test_none(self):
         assert run("workers").out == "No worker is alive. Start one: manage.py runjobs\n"
 

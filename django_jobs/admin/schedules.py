@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,6 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
-from django.utils import timezone
 from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_lazy as _
@@ -84,7 +84,7 @@ class ShownSchedule:
         """The coming ticks, from now on."""
         if self.timing is None or self.schedule.removed_at or self.schedule.paused_at:
             return []
-        ticks, moment = [], timezone.now()
+        ticks, moment = [], dt.datetime.now(dt.UTC)
         for _number in range(NEXT_TICKS):
             moment = self.timing.after(moment)
             ticks.append(moment)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from django.utils.translation import gettext as _, ngettext
 
 from django_jobs.databases import jobs_database
+from django_jobs.operations.acting import aware
 from django_jobs.operations.status import QueueStatus, live_workers, queues_of
 from django_jobs.store import Store, django_store
 from django_jobs.store.statistics import LiveWorker
@@ -152,7 +153,7 @@ def _of_the_keeper(
     if not started:
         return
     ends = Leadership.objects.using(alias).filter(name="keeper").values_list("expires_at", flat=True).first()
-    if ends is None or (moment - ends).total_seconds() >= LATE:
+    if ends is None or (moment - aware(ends)).total_seconds() >= LATE:
         text = _("No worker does the maintenance: nothing is promoted, rescued, purged or scheduled.")
         yield Problem(ERROR, text, Target("workers"))
 
@@ -178,9 +179,9 @@ def _of_schedules(alias: str, moment: dt.datetime) -> Iterator[Problem]:
         if error:
             text = _("Schedule %(key)s could not run: %(error)s")
             yield Problem(ERROR, text % {"key": key, "error": error}, target)
-        elif next_tick is not None and (moment - next_tick).total_seconds() >= LATE:
+        elif next_tick is not None and (moment - aware(next_tick)).total_seconds() >= LATE:
             text = _("Schedule %(key)s is %(time)s late.")
-            words = {"key": key, "time": in_words((moment - next_tick).total_seconds())}
+            words = {"key": key, "time": in_words((moment - aware(next_tick)).total_seconds())}
             yield Problem(ERROR, text % words, target)
 
 

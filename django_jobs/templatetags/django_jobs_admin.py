@@ -61,19 +61,13 @@ def ago(context: template.Context, moment: dt.datetime | None) -> SafeString | s
     """
     if moment is None:
         return NONE
-    now = _aware(context.get("now") or timezone.now())
-    moment = _aware(moment)
+    now = context.get("now") or timezone.now()
     return format_html(
         '<time datetime="{}" title="{}" data-dj-ago>{}</time>',
-        moment.isoformat(),
+        iso(moment),
         exact(moment),
-        ago_text((now - moment).total_seconds()),
+        ago_text((aware(now) - aware(moment)).total_seconds()),
     )
-
-
-def _aware(value: dt.datetime) -> dt.datetime:
-    """A moment with its zone: with USE_TZ=False models have naive ones, and rows aware ones."""
-    return timezone.make_aware(value) if timezone.is_naive(value) else value
 
 
 @register.simple_tag
@@ -81,7 +75,18 @@ def moment(value: dt.datetime | None) -> SafeString | str:
     """A moment to the second, in the site's or the user's time zone; a dash for none."""
     if value is None:
         return NONE
-    return format_html('<time datetime="{}">{}</time>', value.isoformat(), exact(value))
+    return format_html('<time datetime="{}">{}</time>', iso(value), exact(value))
+
+
+@register.filter
+def iso(value: dt.datetime) -> str:
+    """A moment for the script: with its zone, also where ``USE_TZ`` is off."""
+    return aware(value).isoformat()
+
+
+def aware(value: dt.datetime) -> dt.datetime:
+    """A moment with its zone: without one it is in the site's."""
+    return timezone.make_aware(value, timezone.get_default_timezone()) if timezone.is_naive(value) else value
 
 
 def exact(value: dt.datetime) -> str:

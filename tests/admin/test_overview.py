@@ -214,5 +214,18 @@ def test_hostile_names_are_escaped_and_lead_where_they_say(admin: Client) -> Non
     assert "1 of" in text_of(jobs) or "alert" in text_of(jobs)
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_a_site_without_time_zones(admin: Client, settings, shop: dt.datetime, page: str) -> None:
+    settings.USE_TZ = False
+    settings.TIME_ZONE = "America/New_York"
+
+    answer = admin.get(PAGES[page])
+
+    assert answer.status_code == 200
+    assert 'data-dj-now="20' in text_of(answer)
+    offset = text_of(answer).partition('data-dj-now="')[2][:40]
+    assert "+00:00" in offset or "-05:00" in offset or "-04:00" in offset
+
+
 def test_the_apps_page_leads_to_the_overview(admin: Client) -> None:
     assert f'href="{url("job_overview")}"' in text_of(admin.get("/admin/django_jobs/"))

@@ -19,6 +19,8 @@ PAGES = {
     "overview": "job/overview/",
     "overview-day": "job/overview/?period=day",
     "overview-week": "job/overview/?period=week",
+    "list": "job/",
+    "dead-letters": "job/failures/",
     "queues": "queue/",
     "queue": "queue/mail/change/",
     "purge": "queue/purge/?queue=mail",
@@ -139,3 +141,43 @@ def test_in_another_language(shop: None, browser: Browser, settings: Any) -> Non
     finally:
         browser.driver.execute_cdp_cmd("Network.setExtraHTTPHeaders", {"headers": {}})
     assert User.objects.count() == 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_words_can_be_told_from_what_they_stand_on(shop: None, browser: Browser, scheme: str) -> None:
+    """The contrast that WCAG asks of text (AA), 4.5 to 1, of all words of the room, on the colours behind them."""
+    browser.prefer(scheme)
+    poor = {}
+    for path in ("job/overview/", "queue/", "worker/", "schedule/", "queue/mail/change/"):
+        browser.open(ROOM + path)
+        browser.wait(lambda: not browser.js("return document.getAnimations().length"))
+        for words, ratio in browser.js(
+            CONTRAST, "#dj-page :is(.dj-badge, a, p, td, th, dt, dd, span, time, summary)"
+        ):
+            if ratio < 4.5:
+                poor[words] = round(ratio, 2)
+    assert poor == {}
+
+
+CONTRAST = """
+    const channel = (value) => (value /= 255) <= 0.04045 ? value / 12.92 : Math.pow((value + 0.055) / 1.055, 2.4);
+    const parse = (color) => color.match(/[\\d.]+/g).map(Number);
+    const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+    function ground(element) {
+        for (; element; element = element.parentElement) {
+            const color = parse(getComputedStyle(element).backgroundColor);
+            if (color.length < 4 || color[3] > 0) {
+                return color;
+            }
+        }
+        return [255, 255, 255];
+    }
+    return [...document.querySelectorAll(arguments[0])]
+        .filter(each => [...each.childNodes].some(node => node.nodeType === 3 && node.textContent.trim()))
+        .filter(each => each.checkVisibility())
+        .map(each => {
+            const [one, two] = [light(parse(getComputedStyle(each).color)), light(ground(each))];
+            const ratio = (Math.max(one, two) + 0.05) / (Math.min(one, two) + 0.05);
+            return [each.className + ": " + each.textContent.trim().slice(0, 40), ratio];
+        });
+"""

@@ -2,6 +2,7 @@
 
 import datetime as dt
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -321,11 +322,7 @@ def test_it_stops_while_nobody_looks(quick: Browser, worker: Worker) -> None:
         quick.wait(lambda: quick.js("return window.before === (window.before = window.asked)"))
         before = asked(quick)
         wait_in("mail", 4)
-        # Ten intervals of the page's own.
-        quick.driver.execute_async_script(
-            "const done = arguments[0]; let left = 10; const step = () => left-- ? setTimeout(step, 50) : done();"
-            "setTimeout(step, 50);"
-        )
+        ten_intervals(quick)
         assert asked(quick) == before
     quick.wait(lambda: asked(quick) > before)
 
@@ -371,16 +368,54 @@ def test_who_is_signed_out_is_told(quick: Browser, worker: Worker) -> None:
     quick.wait(lambda: "You are signed out" in quick.text("[data-dj-live-state]"))
 
 
-def test_a_form_is_sent_once(browser: Browser, schedule: Schedule) -> None:
-    browser.open(f"{ROOM}schedule/")
-    browser.js(
+@pytest.mark.parametrize("how", ["paused", "hidden"])
+def test_an_answer_that_is_under_way_is_the_last_one(quick: Browser, worker: Worker, how: str) -> None:
+    wait_in("mail")
+    quick.open(f"{ROOM}queue/")
+    quick.js(
         """
-        const button = document.querySelector("form[action$='/run/'] button");
-        button.click(); button.click(); button.click();
+        const ask = window.fetch;
+        window.answers = 0;
+        window.gate = new Promise(open => { window.open_gate = open; });
+        window.fetch = async (...all) => {
+            const answer = await ask(...all);
+            await window.gate;
+            window.answers += 1;
+            return answer;
+        };
+        window.asked_before = window.asked;
         """
     )
-    browser.wait(lambda: browser.all(".messagelist"))
+    quick.wait(lambda: quick.js("return window.asked > window.asked_before"))
+    with quick.hidden() if how == "hidden" else nullcontext():
+        if how == "paused":
+            quick.button("Pause").click()
+        before = asked(quick)
+        quick.js("document.querySelector('td[data-label=Waiting]').textContent = 'as it was'")
+        quick.js("window.open_gate()")
+        quick.wait(lambda: quick.js("return window.answers") >= 1)
+        ten_intervals(quick)
+        assert asked(quick) == before
+        assert waiting(quick) == ("as it was" if how == "paused" else "1")
 
+
+def ten_intervals(browser: Browser) -> None:
+    """Ten times as long as a page that refreshes itself takes to ask again."""
+    browser.driver.execute_async_script("setTimeout(arguments[0], 2000)")
+
+
+def test_a_form_is_sent_once(browser: Browser, schedule: Schedule) -> None:
+    browser.open(f"{ROOM}schedule/")
+    stopped = browser.js(
+        """
+        const stopped = [], button = document.querySelector("form[action$='/run/'] button");
+        document.addEventListener("submit", event => stopped.push(event.defaultPrevented));
+        button.click(); button.click(); button.click();
+        return stopped;
+        """
+    )
+    assert stopped == [False, True, True]
+    browser.wait(lambda: browser.all(".messagelist"))
     assert Job.objects.count() == 1
 
 

@@ -685,6 +685,19 @@ def test_the_heartbeat_tells_what_the_worker_does(run, define, gate):
     one.beat()
 
     eventually(lambda: (one.row.running, one.row.completed, one.row.failed) == (1, 5, 1))
+    assert one.row.memory > 1_000_000
+
+
+def test_the_heartbeat_tells_who_leads(run):
+    first = run()
+    eventually(lambda: first.worker.keeper.leads)
+    second = run()
+    eventually(lambda: WorkerModel.objects.count() == 2)
+    for one in (first, second):
+        one.beat()
+    eventually(lambda: first.row.leads)
+    eventually(lambda: second.row.memory is not None)
+    assert not second.row.leads
 
 
 # -- taken for lost, and in doubt -------------------------------------------------------------------------------------

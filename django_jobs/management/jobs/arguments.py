@@ -45,8 +45,17 @@ def moment(text: str) -> dt.datetime:
 
 def job_id(text: str) -> int:
     """The id of a job."""
+    return _id(text, "job")
+
+
+def worker_id(text: str) -> int:
+    """The id of a worker."""
+    return _id(text, "worker")
+
+
+def _id(text: str, what: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) < 2**63):
-        raise ArgumentTypeError(f"{text!r} is no id of a job; an id is a whole number")
+        raise ArgumentTypeError(f"{text!r} is no id of a {what}; an id is a whole number")
     return int(text)
 
 

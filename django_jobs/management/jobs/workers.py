@@ -9,27 +9,48 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.db.models.functions import Now
 
+from django_jobs import operations
 from django_jobs.exceptions import InvalidSchedule
+from django_jobs.management.jobs.arguments import worker_id
 from django_jobs.management.jobs.base import Subcommand
 from django_jobs.management.jobs.output import Output, clean
 from django_jobs.models import Schedule, Worker
 from django_jobs.operations.workers import state_of
 from django_jobs.scheduling import pause_schedule, resume_schedule, run_schedule_now
-from django_jobs.store.rows import JobRow, ScheduleRow
+from django_jobs.store.rows import JobRow, ScheduleRow, WorkerRow
 
 
 class Workers(Subcommand):
     """Who works."""
 
     name = "workers"
-    help = "the workers that are alive; with --all those that stopped or were lost lately, too"
+    help = "the workers that are alive, with --all those that stopped or were lost lately, too; quiet or stop one"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Which."""
+        """Which, or nothing: list them."""
         parser.add_argument("--all", action="store_true", help="those that have stopped, too")
+        act = parser.add_mutually_exclusive_group()
+        act.add_argument(
+            "--quiet",
+            type=worker_id,
+            metavar="ID",
+            help="let this worker claim no more jobs; what it runs goes on",
+        )
+        act.add_argument("--unquiet", type=worker_id, metavar="ID", help="let this worker claim jobs again")
+        act.add_argument(
+            "--stop", type=worker_id, metavar="ID", help="let this worker stop in order, as SIGTERM does"
+        )
 
     def run(self, out: Output, using: str, options: dict[str, Any]) -> None:
-        """A row for each, the newest first."""
+        """A row for each, the newest first; or ask one."""
+        for option, function, done in (
+            ("quiet", operations.quiet_worker, "claims no more jobs from its next heartbeat on"),
+            ("unquiet", operations.unquiet_worker, "claims jobs again from its next heartbeat on"),
+            ("stop", operations.stop_worker, "stops after its next heartbeat, when its jobs have ended"),
+        ):
+            if options[option] is not None:
+                self.ask(out, using, options[option], function, done)
+                return
         workers = Worker.objects.using(using).order_by("-id").annotate(now=Now())
         if not options["all"]:
             workers = workers.filter(stopped_at=None, lost_at=None)
@@ -64,6 +85,23 @@ class Workers(Subcommand):
         ]
         if not out.table(columns, records):
             out.line("No worker is alive. Start one: manage.py runjobs")
+
+    def ask(
+        self,
+        out: Output,
+        using: str,
+        id_: int,
+        function: Callable[..., WorkerRow | None],
+        done: str,
+    ) -> None:
+        """Call what workers can be asked."""
+        worker = function(id_, using=using)
+        if worker is None:
+            raise CommandError(f"There is no worker {id_} that is alive; manage.py jobs workers lists them.")
+        if out.as_json:
+            out.record({"id": worker.id, "host": worker.host, "pid": worker.pid})
+        else:
+            out.line(clean(f"Worker {worker.id} ({worker.host}, process {worker.pid}) {done}."))
 
 
 class Schedules(Subcommand):
