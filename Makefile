@@ -62,8 +62,9 @@ format: install  ## Mend what ruff can mend
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-types: install  ## Check types with mypy
+types: install  ## Check types with mypy, and the public names with pyright too
 	@$(BIN)/mypy
+	@$(BIN)/pyright --pythonpath $(BIN)/python
 
 migrations: install  ## Check that the migrations are those of the models
 	@$(BIN)/python manage.py makemigrations --check --dry-run

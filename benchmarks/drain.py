@@ -48,7 +48,8 @@ class Drain(Benchmark):
     so many seconds. The worker is run as users do it; what it takes to import Django and the site is not counted.
 
     "of limit" is the ratio to `python -m benchmarks limit` (on PostgreSQL through the same added latency), which runs
-    before the worker in each round; rounds alternate all variants. Shown are medians of the rounds, and the ratios'
+    before the worker in each round (not with --duration, where the one that inserts sets the pace); rounds alternate
+    all variants. Shown are medians of the rounds, and the ratios'
     range. On SQLite statements are counted in a run of its own, since that slows it.
     """
 
@@ -144,16 +145,17 @@ class Drain(Benchmark):
         found: dict[Variant, Row] = {}
         for latency, group in itertools.groupby(variants, lambda variant: variant.latency):
             with distant(database, latency) as url:
-                bare = limit(url, options.jobs, options.batch)["jobs_per_second"]
+                bare = None
+                if options.duration is None:
+                    bare = limit(url, options.jobs, options.batch)["jobs_per_second"]
                 for variant in group:
                     row = run(database, url, meter, options, variant)
-                    row["limit_per_second"] = bare
-                    row["ratio"] = row["jobs_per_second"] / bare
+                    text = f"{database.vendor}, round {number + 1}, {variant}: {row['jobs_per_second']:,.0f} jobs/s"
+                    if bare:
+                        row |= {"limit_per_second": bare, "ratio": row["jobs_per_second"] / bare}
+                        text += f", {row['ratio']:.0%} of {bare:,.0f}"
                     found[variant] = row
-                    say(
-                        f"{database.vendor}, round {number + 1}, {variant}: {row['jobs_per_second']:,.0f} jobs/s, "
-                        f"{row['ratio']:.0%} of {bare:,.0f}"
-                    )
+                    say(text)
         return found
 
 
@@ -316,8 +318,8 @@ def count_on_sqlite(
 
 def summary(rounds: list[Row]) -> Row:
     """The medians, and the range of the ratio."""
-    ratios = [each["ratio"] for each in rounds]
-    return {**medians(rounds), "range": f"{min(ratios):.0%} to {max(ratios):.0%}"}
+    ratios = [each["ratio"] for each in rounds if "ratio" in each]
+    return {**medians(rounds), "range": f"{min(ratios):.0%} to {max(ratios):.0%}" if ratios else None}
 
 
 BENCHMARK = Drain()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 from django.apps import AppConfig
 from django.utils.module_loading import autodiscover_modules
 from django.utils.translation import gettext_lazy as _
@@ -19,3 +22,8 @@ class DjangoJobsConfig(AppConfig):
         from django_jobs import checks  # noqa: F401 - registers itself
 
         autodiscover_modules("jobs", "tasks")
+        if sys.argv[1:2] == ["runserver"]:
+            from django_jobs.worker import embedded
+
+            if embedded.is_wanted(sys.argv, os.environ):
+                embedded.start()

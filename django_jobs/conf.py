@@ -276,6 +276,13 @@ SETTINGS: dict[str, Setting] = {
             "What runs periodically, beside what @periodic declares: takes what that does.",
         ),
         Setting(
+            "RUNSERVER_WORKER",
+            False,
+            "True or False",
+            lambda value: isinstance(value, bool),
+            "Whether manage.py runserver runs jobs too, in threads of its own process. For development.",
+        ),
+        Setting(
             "MIDDLEWARE",
             [],
             "a list of dotted paths",

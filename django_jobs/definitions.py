@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+# A definition gives what it returns, and takes none: that of a coroutine stands in where one of an awaitable is wanted.
+R_co = TypeVar("R_co", covariant=True)
 T = TypeVar("T")
 
 Delay = float | dt.timedelta
@@ -56,7 +58,7 @@ class Options:
     timeout: float | dt.timedelta | None = None
 
 
-class JobDefinition(Generic[P, R]):
+class JobDefinition(Generic[P, R_co]):
     """A job function with its options: what ``@job`` makes of a function."""
 
     #: Called after an attempt's outcome is stored, as receivers of ``job_finished`` are, by the same thread: with the
@@ -127,7 +129,7 @@ class JobDefinition(Generic[P, R]):
         tags: Sequence[str | Model] | None = None,
         timeout: float | dt.timedelta | None = None,
         **unknown: Any,
-    ) -> JobDefinition[P, R]:
+    ) -> JobDefinition[P, R_co]:
         """The same function with other options, for the jobs enqueued through what is returned.
 
         :param queue_name: the queue.
@@ -203,7 +205,7 @@ class JobDefinition(Generic[P, R]):
     @overload
     def call(self: JobDefinition[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
     @overload
-    def call(self, /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    def call(self, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
     def call(self, /, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Call the function here and now, with no queue. An ``async def`` function is run to its end."""
         function = partial(self.function, *self._leading(), *args, **kwargs)
@@ -214,13 +216,13 @@ class JobDefinition(Generic[P, R]):
         self: JobDefinition[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs
     ) -> T: ...
     @overload
-    async def acall(self, /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    async def acall(self, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
     async def acall(self, /, *args: P.args, **kwargs: P.kwargs) -> Any:
         """:meth:`call`, from async code."""
         function = partial(self.function, *self._leading(), *args, **kwargs)
         return await (function() if self.is_async else sync_to_async(function)())
 
-    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """The function as it was written: called here, and for ``async def`` a coroutine."""
         return self.function(*self._leading(), *args, **kwargs)  # type: ignore[no-any-return]
 

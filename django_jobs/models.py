@@ -227,7 +227,7 @@ class Schedule(models.Model):
 
 
 class Stat(models.Model):
-    """What became of the attempts of one kind within a minute, or, after two days, within the hour that it begins.
+    """What became of the attempts of one kind within a minute; later within the ten minutes, or the hour, it begins.
 
     Each attempt that ended is counted once. ``run`` is how long attempts took, ``wait`` how long they had been due when
     they were claimed; of what ended without running (a waiting job that was cancelled) both are 0.

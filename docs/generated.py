@@ -163,6 +163,20 @@ def exceptions() -> str:
     )
 
 
+def testing() -> str:
+    """All that ``django_jobs.testing`` has."""
+    from django_jobs import testing as package
+
+    return _autodoc(package, package.__all__)
+
+
+def tasks() -> str:
+    """All that ``django_jobs.backend`` has."""
+    from django_jobs import backend as package
+
+    return _autodoc(package, package.__all__)
+
+
 def _autodoc(module: Any, names: list[str]) -> str:
     lines = [f".. currentmodule:: {module.__name__}", ""]
     for name in names:
@@ -289,5 +303,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "exceptions": exceptions,
     "models": models,
     "operations": operations,
+    "tasks": tasks,
+    "testing": testing,
     "statements": statements,
 }

@@ -411,7 +411,22 @@ class TestListing:
         with pytest.raises(InvalidFilter, match="after is "):
             operations.list_jobs(after=after)
 
-    @pytest.mark.parametrize("limit", [0, 1001, -1])
+    @pytest.mark.parametrize("job_id", ["5", 5.0, True, None])
+    def test_what_is_no_id_is_refused_before_any_sql(self, job_id, django_assert_num_queries):
+        with django_assert_num_queries(0), pytest.raises(InvalidFilter, match="job_id is "):
+            operations.get(job_id)
+
+    @pytest.mark.parametrize("job_id", [0, -1, 2**63, 2**70])
+    def test_a_number_that_no_id_can_be_is_of_no_job(self, job_id, django_assert_num_queries):
+        with django_assert_num_queries(0):
+            assert operations.get(job_id) is None
+
+    @pytest.mark.parametrize("given", [{"limit": "3"}, {"limit": -1}, {"window": "3"}, {"window": 2.5}])
+    def test_a_limit_of_tagged_that_is_none(self, given, django_assert_num_queries):
+        with django_assert_num_queries(0), pytest.raises(InvalidFilter, match="must be a whole number"):
+            operations.tagged("red", **given)
+
+    @pytest.mark.parametrize("limit", [0, 1001, -1, "3", True])
     def test_the_limit(self, limit):
         with pytest.raises(InvalidFilter, match="limit is "):
             operations.list_jobs(limit=limit)

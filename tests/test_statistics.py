@@ -75,11 +75,13 @@ class TestHistory:
 
         assert [(point.start.hour, point.completed) for point in points] == [(10, 1), (11, 6), (12, 0)]
 
-    def test_what_older_statistics_are_kept_by_the_hour_for(self):
-        with pytest.raises(InvalidFilter, match="kept by the hour"):
-            operations.history(dt.timedelta(hours=49), step=300)
-        assert len(operations.history(dt.timedelta(hours=47), step=300)) > 500
-        assert len(operations.history(dt.timedelta(days=7), step=3600)) > 160
+    def test_steps_shorter_than_what_older_statistics_are_kept_by(self):
+        for hours, step in ((4, 60), (4, 300), (49, 120), (49, 1800)):
+            with pytest.raises(InvalidFilter, match="statistics are kept by"):
+                operations.history(dt.timedelta(hours=hours), step=step)
+        assert len(operations.history(dt.timedelta(hours=3))) in (180, 181)
+        assert len(operations.history(dt.timedelta(hours=48), step=600)) in (288, 289)
+        assert len(operations.history(dt.timedelta(days=7), step=3600)) in (168, 169)
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

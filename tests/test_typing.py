@@ -41,6 +41,8 @@ async def check_what_is_awaited() -> None:
     assert_type(await asynchronous.acall(1), str)
     assert_type(await plain.acall(1), float)
     assert_type(await plain.aenqueue(1), JobRow)
+    await plain.aenqueue("1")  # type: ignore[arg-type]
+    await with_context.acall()  # type: ignore[call-arg]
 
 
 def check_what_is_enqueued() -> None:
@@ -55,3 +57,7 @@ def check_what_is_enqueued() -> None:
     plain.enqueue()  # type: ignore[call-arg]
     plain.enqueue(1, c=1)  # type: ignore[call-arg]
     with_context.enqueue()  # type: ignore[call-arg]
+    with_context.enqueue(1)
+    with_context.enqueue("1")  # type: ignore[arg-type]
+    with_options.prepare("1")  # type: ignore[arg-type]
+    asynchronous.enqueue(b="")  # type: ignore[call-arg]

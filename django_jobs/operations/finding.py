@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db.models import Model
 
@@ -39,9 +39,28 @@ class Page(NamedTuple):
 
 
 def get(job_id: int, *, using: str | None = None) -> JobRow | None:
-    """The job as it is now, or None if there is none with this id."""
+    """The job as it is now, or None if there is none with this id.
+
+    :raises InvalidFilter: when ``job_id`` is no whole number.
+    """
+    given: Any = job_id
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise InvalidFilter(f"job_id is {shown(given)}; the id of a job is a whole number.")
+    if not 0 < job_id <= _LARGEST:
+        return None
     jobs = _knowing(using, django_store(jobs_database(using)).get([job_id]))
     return jobs[0] if jobs else None
+
+
+def _check_whole(name: str, value: Any, lowest: int, highest: int | None = None) -> None:
+    if (
+        not isinstance(value, int)
+        or isinstance(value, bool)
+        or value < lowest
+        or (highest is not None and value > highest)
+    ):
+        most = " or more" if highest is None else f" to {highest}"
+        raise InvalidFilter(f"{name} is {shown(value)}; it must be a whole number, {lowest}{most}.")
 
 
 def _knowing(using: str | None, jobs: list[JobRow]) -> list[JobRow]:
@@ -74,8 +93,7 @@ def list_jobs(
     :raises InvalidFilter: when ``after`` is not that, or ``limit`` is out of range.
     """
     wanted = as_filter(jobs)
-    if not 1 <= limit <= MOST:
-        raise InvalidFilter(f"limit is {limit!r}; it must be a whole number from 1 to {MOST}.")
+    _check_whole("limit", limit, 1, MOST)
     store = django_store(jobs_database(using))
     looks = PAGE_LOOKS if looks is None else looks
     skip, position = (0, None) if after is None else parse_place(after)
@@ -148,7 +166,10 @@ def tagged(
     :param what: the tag, or a model instance: ``tagged(order)`` are the jobs of that order.
     :param limit: how many, at most.
     :param window: how many jobs, the newest ones, are looked at.
+    :raises InvalidFilter: for what can be no tag, limit or window.
     """
+    _check_whole("limit", limit, 0)
+    _check_whole("window", window, 0)
     criteria = Filter(tag=what).criteria
     store = django_store(jobs_database(using))
     ids: list[int] = []

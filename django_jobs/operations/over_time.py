@@ -15,7 +15,7 @@ from django_jobs.operations.filters import InvalidFilter, checked_moment, checke
 from django_jobs.serialization import shown
 from django_jobs.states import Counted
 from django_jobs.store import django_store
-from django_jobs.store.statistics import BY_MINUTE_SECONDS, HistoryRow
+from django_jobs.store.statistics import FOLDS, HistoryRow
 
 MOST_POINTS = 2000
 MOST_GROUPS = 500
@@ -73,8 +73,8 @@ def history(
     """What became of attempts over time: a point for each step, also where nothing happened, the oldest first.
 
     It counts what workers have written down, at most a heartbeat ago, and does not look at jobs; so it goes back as far
-    as ``DJANGO_JOBS["STATISTICS_RETENTION"]``. After two days statistics are kept by the hour: for what is older take
-    steps of whole hours.
+    as ``DJANGO_JOBS["STATISTICS_RETENTION"]``. After three hours statistics are kept by ten minutes, after two days by
+    the hour: for what is older take such steps, or multiples.
 
     :param since: a moment, or a timedelta before ``until``. Points begin at multiples of the step (counted from 1970 in
         UTC): the first one is that in which ``since`` lies.
@@ -101,11 +101,12 @@ def history(
             f"From {begin:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} there are {last - first} steps of {seconds} s; "
             f"at most {MOST_POINTS} are allowed. Take a longer step."
         )
-    if seconds % 3600 and (now - begin).total_seconds() > BY_MINUTE_SECONDS + 60:
-        raise InvalidFilter(
-            f"step is {shown(step)}, and since is {begin:%Y-%m-%d %H:%M}: after two days statistics are kept by the "
-            f"hour. Take a step of whole hours, or a later since."
-        )
+    for fold in FOLDS:
+        if seconds % fold.step and (now - begin).total_seconds() > fold.age + 60:
+            raise InvalidFilter(
+                f"step is {shown(step)}, and since is {begin:%Y-%m-%d %H:%M}: after {fold.age / 3600:.0f} hours "
+                f"statistics are kept by {fold.step} seconds. Take a step of that or a multiple, or a later since."
+            )
     by_step: dict[int, list[HistoryRow]] = defaultdict(list)
     store = django_store(jobs_database(using))
     for row in store.history(_at(first * seconds), _at(last * seconds), seconds, queue_name, name):

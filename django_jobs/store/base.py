@@ -578,6 +578,31 @@ def inserted_row(row: tuple[Any, ...], job: NewJob, key: str | None = None, key_
     )
 
 
+def is_usual(new: NewJob) -> bool:
+    """Whether a job may run at once and has none of what few jobs have."""
+    return (
+        new.run_after is None
+        and new.delay is None
+        and not new.pending
+        and new.timeout is None
+        and new.tags is None
+        and new.metadata is None
+        and new.unique_key is None
+    )
+
+
+def usual_parameters(new: NewJob) -> dict[str, Any]:
+    """What insert_now takes of a job."""
+    return {
+        "name": new.name,
+        "queue_name": new.queue_name,
+        "args": new.args,
+        "kwargs": new.kwargs,
+        "priority": new.priority,
+        "max_attempts": new.max_attempts,
+    }
+
+
 def plainly_completed(outcomes: Sequence[Outcome]) -> bool:
     """Whether all are completions without a result, of as many jobs."""
     for _, _, kind, _, _, errors, result in outcomes:

@@ -22,8 +22,10 @@ from django_jobs.store.base import (
     Store,
     by_claim,
     inserted_row,
+    is_usual,
     plainly_completed,
     started_before,
+    usual_parameters,
 )
 from django_jobs.store.low_water import LowWater
 from django_jobs.store.rows import (
@@ -225,6 +227,11 @@ class PostgreSQLStore(Store):
     def insert(self, new: NewJob, now: dt.datetime | None = None) -> JobRow:
         if new.unique_key is not None:
             return self.insert_unique([new], now)[0]
+        if now is None and is_usual(new):
+            id_, moment, *_ = self._run_with("insert_now", {**usual_parameters(new), "notify": self.notify})[
+                0
+            ]
+            return inserted_row((id_, moment, moment), new)
         return JobRow(self._run("insert", now, **self._one(new))[0][:_WIDTH])
 
     def claim(

@@ -14,6 +14,9 @@ from django.db.utils import DatabaseErrorWrapper
 from django_jobs.store.deadlines import Deadline, watchdog
 from django_jobs.store.statements import Statement
 
+# Statements that return no times and no JSON but as text: to register what reads those as text is not for nothing.
+_OF_TEXT = frozenset({"insert_now"})
+
 
 class Session(ABC):
     """Runs one statement at a time and counts them. Errors are Django's (``django.db.utils``)."""
@@ -59,7 +62,8 @@ class DjangoSession(Session):
             if connection.vendor == "postgresql":
                 from django_jobs.store.postgresql import read_as_text
 
-                read_as_text(cursor.cursor)
+                if statement.name not in _OF_TEXT:
+                    read_as_text(cursor.cursor)
                 cursor.execute(statement.pyformat, parameters)
                 return cursor.fetchall()  # type: ignore[no-any-return]
             from django_jobs.store.sqlite import add_functions, rows_of

@@ -22,9 +22,11 @@ from django_jobs.store.base import (
     by_claim,
     completed_as_told,
     inserted_row,
+    is_usual,
     plainly_completed,
     retried,
     started_before,
+    usual_parameters,
 )
 from django_jobs.store.rows import (
     ID,
@@ -86,7 +88,7 @@ _READS = frozenset(
         "select_queues",
         "select_running",
         "select_scheduled",
-        "unfolded_hours",
+        "unfolded_stats",
         "waiting",
         "waiting_queues",
         "with_argument",
@@ -233,6 +235,15 @@ class SQLiteSession(OwnSession):
     def _usable(self, connection: Any, error: BaseException) -> bool:
         return not connection.in_transaction
 
+    def file(self) -> str | None:
+        """The file that holds the database, with its whole path; None where there is none."""
+        connection = self.connection
+        with self._errors:
+            for _, name, path in connection.execute("PRAGMA database_list"):
+                if name == "main":
+                    return path or None
+        return None
+
     def data_version(self) -> int:
         """A number that changes when another connection, of any process, has committed."""
         connection = self.connection
@@ -250,7 +261,7 @@ class SQLiteStore(Store):
             database="SQLite",
             exclusive_across_processes=True,
             exclusive_across_hosts=False,
-            wakes_by=f"watching the file every {WATCH_INTERVAL * 1000:g} ms",
+            wakes_by=f"watching the file, every {WATCH_INTERVAL * 1000:g} ms while it is written",
             wakes_within=float(conf.get("POLL_INTERVAL")),
             concurrent_completion_writes=self.completion_concurrency,
             clock="this host",
@@ -293,6 +304,10 @@ class SQLiteStore(Store):
         if new.unique_key is not None:
             return self.insert_unique([new], now)[0]
         now = now or dt.datetime.now(dt.UTC)
+        if is_usual(new):
+            moment = self._time(now)
+            ((id_,),) = self._run_with("insert_now", {**usual_parameters(new), "now": moment})
+            return inserted_row((id_, moment, moment), new)
         return JobRow(self._run("insert", now, **self._one(new, now))[0])
 
     def _one(self, new: NewJob, now: dt.datetime) -> dict[str, Any]:
@@ -520,11 +535,11 @@ class SQLiteStore(Store):
             return None
         return Ticked(ScheduleRow(*rows[0]), job)
 
-    def fold_stats(self, hour: dt.datetime) -> int:
+    def fold_stats(self, start: dt.datetime, step: int) -> int:
+        after, until = self._time(start), self._after(start, step)
         with self.session.transaction():
-            self._run("fold_stats", None, hour=self._time(hour))
-            minutes = {"after": self._time(hour), "older_than": self._after(hour, 3600.0), "limit": -1}
-            return len(self._run("purge_stats", None, **minutes))
+            self._run("fold_stats", None, start=after, until=until)
+            return len(self._run("purge_stats", None, after=after, older_than=until, limit=-1))
 
 
 def _key(job: NewJob, now: dt.datetime) -> tuple[str | None, str | None]:

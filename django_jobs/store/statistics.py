@@ -21,8 +21,16 @@ from django_jobs.store.rows import JobRow
 
 logger = logging.getLogger("django_jobs.worker")
 
-# For so long, at least, statistics are kept by the minute; the keeper adds up older ones by the hour.
-BY_MINUTE_SECONDS = 48 * 3600.0
+
+class Fold(NamedTuple):
+    """Statistics of more than ``age`` seconds ago are kept by spans of ``step`` seconds."""
+
+    age: float
+    step: int
+
+
+# A chart of a day, or of a week, then has as many rows to add up as one of an hour.
+FOLDS = (Fold(3 * 3600.0, 600), Fold(48 * 3600.0, 3600))
 
 
 class StatRow(NamedTuple):
@@ -185,21 +193,26 @@ class StatisticsStatements(ABC):
         }
         return len(self._run("purge_stats", now, **parameters))
 
-    def unfolded_hours(
-        self, older_than: float, after: dt.datetime | None = None, now: dt.datetime | None = None
+    def unfolded_stats(
+        self, fold: Fold, after: dt.datetime | None = None, now: dt.datetime | None = None
     ) -> list[dt.datetime]:
-        """The hours that were over ``older_than`` seconds ago and are still kept by the minute.
+        """The beginnings of the spans that are old enough for a fold, and are still kept by less.
 
-        :param after: hours before this one are known to be folded.
+        :param after: spans before this moment are known to be folded.
         """
         rows = self._run(
-            "unfolded_hours", now, older_than=self._before(now, older_than), after=self._time(after or _FIRST)
+            "unfolded_stats",
+            now,
+            step=fold.step,
+            older_than=self._before(now, fold.age),
+            after=self._time(after or _FIRST),
         )
         return [_moment(row[0]) for row in rows]
 
-    def fold_stats(self, hour: dt.datetime) -> int:
-        """Add the minutes of an hour up, in one row for each kind; how many rows were folded."""
-        return int(self._run("fold_stats", None, hour=self._time(hour))[0][0])
+    def fold_stats(self, start: dt.datetime, step: int) -> int:
+        """Add up a span of ``step`` seconds, in one row for each kind; how many rows were folded into others."""
+        until = start + dt.timedelta(seconds=step)
+        return int(self._run("fold_stats", None, start=self._time(start), until=self._time(until))[0][0])
 
     # -- now -------------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,5 @@
-"""What becomes of old statistics: after two days they are kept by the hour, and after their retention not at all."""
+"""What becomes of old statistics: after some hours they are kept by ten minutes, after two days by the hour, and after
+their retention not at all."""
 
 from __future__ import annotations
 
@@ -8,12 +9,12 @@ from collections.abc import Callable
 
 from django_jobs import conf
 from django_jobs.store import Store
-from django_jobs.store.statistics import BY_MINUTE_SECONDS
+from django_jobs.store.statistics import FOLDS, Fold
 
-# How often old ones are looked for. An hour takes as many rows as it had kinds of jobs, so a look finds one at a time.
+# How often old ones are looked for: a look finds one span or none, as a rule.
 LOOK_SECONDS = 600.0
 BATCH = 1000
-# Batches and hours that one round does, so that the keeper comes to its other work.
+# Batches, and spans of each length, that one round does, so that the keeper comes to its other work.
 MOST = 20
 
 
@@ -23,14 +24,16 @@ class Archive:
     def __init__(self) -> None:
         self.retention = conf.statistics_retention()
         self._looked_at = float("-inf")
-        self._folded: dt.datetime | None = None  # no hour before it is kept by the minute
+        self._folded: dict[Fold, dt.datetime] = {}  # all spans before are folded
 
     def keep(self, store: Store, stopping: Callable[[], bool] = lambda: False) -> bool:
         """One round, if it is time for one; whether there may be more to do."""
         now = time.monotonic()
         if stopping() or now - self._looked_at < LOOK_SECONDS:
             return False
-        more = self.purge(store, stopping) or self.fold(store, stopping)
+        more = self.purge(store, stopping)
+        for fold in FOLDS[::-1]:
+            more = self.fold(store, fold, stopping) or more
         if not more:
             self._looked_at = now
         return more
@@ -44,12 +47,12 @@ class Archive:
             batches += 1
         return batches == MOST
 
-    def fold(self, store: Store, stopping: Callable[[], bool] = lambda: False) -> bool:
-        """Fold the hours that are old enough, a bounded number; whether there are more."""
-        hours = store.unfolded_hours(BY_MINUTE_SECONDS, self._folded)
-        for hour in hours[:MOST]:
+    def fold(self, store: Store, fold: Fold, stopping: Callable[[], bool] = lambda: False) -> bool:
+        """Fold what is old enough, a bounded number of spans; whether there are more."""
+        starts = store.unfolded_stats(fold, self._folded.get(fold))
+        for start in starts[:MOST]:
             if stopping():
                 return False
-            store.fold_stats(hour)
-            self._folded = hour
-        return len(hours) > MOST
+            store.fold_stats(start, fold.step)
+            self._folded[fold] = start
+        return len(starts) > MOST

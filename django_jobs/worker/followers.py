@@ -21,7 +21,9 @@ def is_followed(batch: Sequence[Attempted]) -> bool:
     if job_finished.receivers:
         return True
     listening = registry.listening
-    return bool(listening) and any(attempted.job.values[NAME] in listening for attempted in batch)
+    return bool(listening) and not listening.keys().isdisjoint(
+        [attempted.job.values[NAME] for attempted in batch]
+    )
 
 
 def tell(batch: Sequence[Attempted], ended: dict[int, Ended], using: str | None) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django_jobs.store.base import Store
+from django_jobs.worker.file_watch import Looking, Watch, watch_file
 from django_jobs.worker.parts import Part
 
 logger = logging.getLogger("django_jobs.worker")
@@ -87,9 +88,10 @@ class NotifyListener(Listener):
 
 
 class FileListener(Listener):
-    """SQLite: ``PRAGMA data_version`` moves with every commit of another connection, of any process.
+    """SQLite: ``PRAGMA data_version`` moves with every commit of another connection, of any process. When to look is
+    told by a watch of the file.
 
-    :param interval: seconds between two looks.
+    :param interval: seconds between two looks while the file is being written, and always where it can't be watched.
     """
 
     def __init__(
@@ -97,16 +99,39 @@ class FileListener(Listener):
     ) -> None:
         super().__init__(open_store, on_hint)
         self.interval = interval
+        self.watch: Watch | None = None
         self._version: int | None = None
 
     def step(self) -> None:
         """Look once, and wait."""
         version = self.session.data_version()
         if version != self._version:
+            if self._version is not None and self.watch is not None:
+                self.watch.saw_change()
             self._version = version
             self._on_hint("")
         self.healthy = True
-        self._stopping.wait(self.interval)
+        self._kept_watch().wait()
+
+    def _kept_watch(self) -> Watch:
+        """The watch; another one where it is none any more. By now the write-ahead log is there, if there is one."""
+        watch = self.watch
+        if watch is not None and watch.deaf:
+            logger.info("Nothing tells when the file is written; it is looked at every %g s", self.interval)
+            watch.close()
+            watch = self.watch = Looking(self.interval)
+        elif watch is None or watch.ended:
+            if watch is not None:
+                watch.close()
+            path = getattr(self.session, "file", None)
+            watch = self.watch = watch_file(path() if path is not None else None, self.interval)
+        return watch
+
+    def stop(self) -> None:
+        """Ask the part to end, and end its wait."""
+        super().stop()
+        if self.watch is not None:
+            self.watch.interrupt()
 
     def failed(self, error: Exception) -> None:
         """The number is one of the connection's, and the next one may count anew."""
@@ -116,4 +141,7 @@ class FileListener(Listener):
     def close(self) -> None:
         """Close the connection, and with it forget its number."""
         self._version = None
+        watch, self.watch = self.watch, None
+        if watch is not None:
+            watch.close()
         super().close()

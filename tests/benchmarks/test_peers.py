@@ -1,12 +1,14 @@
-"""The comparison with other queues: the machinery, with our own queue as the peer, and what is said of one that is not
+"""The comparison with other queues: the machinery, with ours as the peer; and what is said of one that can't be
 installed."""
+
+import sys
 
 import pytest
 
 from benchmarks.peers import installing
 from benchmarks.peers.command import Peers
-from benchmarks.peers.installing import NotInstalled, install, reason
-from benchmarks.peers.registry import PEERS, Peer
+from benchmarks.peers.installing import NotInstalled, check, reason
+from benchmarks.peers.registry import PEERS
 
 
 @pytest.mark.postgresql
@@ -34,12 +36,13 @@ def test_every_peer_has_its_script():
     assert len({peer.name for peer in PEERS}) == len(PEERS)
 
 
-def test_what_cannot_be_installed_is_told_with_the_reason(tmp_path, monkeypatch):
-    monkeypatch.setattr(installing, "FOLDER", tmp_path)
-    peer = Peer("nobody", ("./no-such-folder",), "nobody.py", 1, None, "")
+def test_what_cannot_be_installed_is_told_with_the_reason():
+    told = "import sys; sys.exit('some progress\\nERROR: nobody has it\\nmore')"
 
-    with pytest.raises(NotInstalled, match="no-such-folder"):
-        install(peer)
+    with pytest.raises(NotInstalled, match=r"^nobody has it$"):
+        check([sys.executable, "-c", told])
+    with pytest.raises(NotInstalled, match="no-such-program"):
+        check(["no-such-program"])
 
 
 def test_a_python_that_is_too_old_is_the_reason():

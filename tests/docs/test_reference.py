@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import django_jobs
-from django_jobs import operations, signals
+from django_jobs import backend, operations, signals, testing
 from django_jobs.conf import SETTINGS
 from django_jobs.management.commands.jobs import SUBCOMMANDS
 from tests.docs.pages import DOCS, ROOT
@@ -61,16 +61,35 @@ def test_each_statement_has_a_section_with_both_texts_and_the_index_it_goes_by()
     assert "FOR UPDATE SKIP LOCKED" in claim
 
 
+@pytest.mark.parametrize(("page", "column"), [("explanation/states", -2), ("reference/indexes", -1)])
+def test_statements_that_are_told_of_exist(page: str, column: int) -> None:
+    rows = [
+        line.split(" | ")
+        for line in (DOCS / f"{page}.md").read_text("utf-8").splitlines()
+        if line.startswith("| ")
+    ]
+    told = {name for row in rows for name in re.findall(r"`([a-z_]+)`", row[column])}
+    names = {
+        path.stem for vendor in ("postgresql", "sqlite") for path in (generated.SQL / vendor).glob("*.sql")
+    }
+
+    assert told
+    assert told <= names
+
+
 @pytest.mark.parametrize(
     ("pages", "names"),
     [
         (["jobs", "context"], django_jobs.__all__),
         (["operations"], operations.__all__),
+        (["testing"], testing.__all__),
+        (["tasks"], backend.__all__),
         (["signals"], [name for name in vars(signals) if name.startswith("job_")]),
     ],
 )
 def test_each_public_name_is_in_the_reference(pages: list[str], names: list[str]) -> None:
     text = "".join(map(read, pages)) + generated.exceptions() + generated.operations()
+    text += generated.testing() + generated.tasks()
     listed = re.findall(r"^\.\. auto\w+:: (\w+)$", text, re.MULTILINE)
 
     assert set(names) - {"registry"} <= set(listed)

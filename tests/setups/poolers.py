@@ -10,8 +10,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import psycopg
-
 from tests.servers import ServerError, free_port, guard, unprivileged_user
 
 #: The program, or None where it is not installed. Debian puts it where only root looks.
@@ -64,6 +62,8 @@ class PgBouncer:
         return {"HOST": "127.0.0.1", "PORT": self.port}
 
     def start(self, database: dict[str, Any]) -> None:
+        import psycopg
+
         assert PGBOUNCER is not None
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
@@ -84,8 +84,10 @@ class PgBouncer:
                 raise ServerError(f"PgBouncer did not start:\n{self.log.read_text()[-3000:]}")
             pause.wait(0.02)
 
-    def connect(self, database: dict[str, Any]) -> psycopg.Connection[Any]:
+    def connect(self, database: dict[str, Any]) -> Any:
         """A connection through it."""
+        import psycopg
+
         return psycopg.connect(
             host="127.0.0.1",
             port=self.port,

@@ -8,7 +8,7 @@ from django_jobs.store import Store
 from django_jobs.store.base import COMPLETED, FAILED, RETRY, SNOOZED
 from django_jobs.store.rows import NewJob, NewSchedule, Outcome
 from django_jobs.store.selecting import Criteria
-from django_jobs.store.statistics import StatRow
+from django_jobs.store.statistics import Fold, StatRow
 from tests.store.builders import Builder
 
 Operation = Callable[[Store], Any]
@@ -59,7 +59,8 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
     make.store.record_stats([stat], now=now)
     kinds = cycle([COMPLETED, RETRY, FAILED, SNOOZED])
     return {
-        "insert": lambda store: store.insert(new, now=now),
+        "insert": lambda store: store.insert(new._replace(priority=1, delay=5.0), now=now),
+        "insert_now": lambda store: store.insert(new),
         "insert_many": lambda store: store.insert_many(
             [new, new._replace(priority=1, delay=5.0)] * 5, now=now
         ),
@@ -129,8 +130,8 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
         "history": lambda store: store.history(hour, make.clock.after(60), 60),
         "queue_history": lambda store: store.queue_history(3600.0, now=make.clock.after(60)),
         "failures": lambda store: store.failures(10, now=now),
-        "unfolded_hours": lambda store: store.unfolded_hours(0.0, now=make.clock.after(3600)),
-        "fold_stats": lambda store: store.fold_stats(hour),
+        "unfolded_stats": lambda store: store.unfolded_stats(Fold(0.0, 3600), now=make.clock.after(3600)),
+        "fold_stats": lambda store: store.fold_stats(hour, 3600),
         "purge_stats": lambda store: store.purge_stats(0.0, now=make.clock.after(3600)),
         "count_states": lambda store: store.count_states(5),
         "count_queues": lambda store: store.count_queues(5),

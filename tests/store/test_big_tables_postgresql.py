@@ -5,6 +5,7 @@ transaction of somebody's that stays open for long. What was read for each opera
 """
 
 import copy
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -116,6 +117,7 @@ class Table:
         self.worker = self.register()
         self.stages = iter(STAGES.items())
         self.stage = "empty"
+        self.keys = itertools.count()
         self.empty = self.read()
 
     def execute(self, statement: str) -> list[tuple[Any, ...]]:
@@ -143,7 +145,7 @@ class Table:
         """Each is about rows that were made for it."""
         store, new = self.store, NewJob("tests.job", QUEUE)
         finished, completed, released, asked, noted = (self.claimed(self.worker) for _ in range(5))
-        store.insert_many([new._replace(unique_key=f"key {number}") for number in range(SIZE)])
+        store.insert_many([new._replace(unique_key=f"key {next(self.keys)}") for _ in range(SIZE)])
         dead = store.claim(self.worker, QUEUE, SIZE)
         lost = self.register()
         self.claimed(lost)

@@ -42,6 +42,19 @@ def test_a_new_job(store, clock):
     assert store.get([job.id]) == [job]
 
 
+@pytest.mark.parametrize("awkward", AWKWARD)
+def test_a_usual_job_is_told_as_it_is_stored(store, shared, awkward):
+    args = json.dumps([awkward, 2**70], ensure_ascii=False)
+
+    for each in (store, shared):
+        job = each.insert(NewJob("tests.job", "mail", -7, 3, args=args, kwargs='{"a": -0.0}'))
+
+        assert (job.name, job.queue_name, job.priority, job.max_attempts) == ("tests.job", "mail", -7, 3)
+        assert (job.state, job.run_after, job.args) == ("available", job.created_at, [awkward, 2**70])
+        assert store.get([job.id]) == [job]
+        assert shared.get([job.id]) == [job]
+
+
 @pytest.mark.parametrize("many", [False, True], ids=["insert", "insert_many"])
 @pytest.mark.parametrize(
     ("when", "state", "seconds"),

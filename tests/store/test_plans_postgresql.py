@@ -31,6 +31,7 @@ PENDING = "django_jobs_job_pending"
 # The indexes of the table of jobs that each operation goes by.
 INDEXES = {
     "insert": set(),
+    "insert_now": set(),
     "insert_many": set(),
     "insert_unique": {UNIQUE},
     "insert_unique, duplicate": {UNIQUE},
@@ -222,3 +223,30 @@ def fed_by(plan: dict[str, Any]) -> list[dict[str, Any]]:
     """The node and those whose rows it takes; common table expressions, which hang on the topmost node, are not."""
     children = [child for child in plan.get("Plans", []) if child["Parent Relationship"] != "InitPlan"]
     return [plan, *(node for child in children for node in fed_by(child))]
+
+
+@pytest.fixture
+def never_analysed(transactional_db):
+    """Jobs in a table of which no statistics are known: the planner guesses a few of each kind."""
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE django_jobs_job SET (autovacuum_enabled = off)")
+        cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'django_jobs_job'::regclass")
+        fill(cursor, 100_000, state="failed", finalized_at="now()")
+        fill(cursor, 10_000, state="available", queue_name="busy")
+    yield
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE django_jobs_job RESET (autovacuum_enabled)")
+
+
+def test_where_nothing_is_known_of_the_table_what_is_counted_is_not_sorted(never_analysed, shared):
+    recorder = shared.session = Recorder(shared.session)
+    shared.count_states(10_001)
+    shared.count_queues(10_001)
+    shared.count_available(["busy"], 10_001)
+    shared.count_dead(10_001)
+
+    for statement, parameters in recorder.seen:
+        for node in custom_plan(statement, parameters):
+            if "Sort" in node["Node Type"]:
+                fed = {each.get("Relation Name") for each in fed_to_its_limit(node)}
+                assert "django_jobs_job" not in fed, statement.name

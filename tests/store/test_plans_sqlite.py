@@ -32,6 +32,7 @@ IN_STATE = {
 # How each operation reaches the tables. (A SCAN by django_jobs_job_due walks, in their order, scheduled jobs only.)
 PLANS = {
     "insert": set(),
+    "insert_now": set(),
     "insert_many": set(),
     "insert_unique": set(),
     "insert_unique, duplicate": set(),
@@ -91,7 +92,7 @@ PLANS = {
     "history": {f"SEARCH {STAT} (minute>? AND minute<?)"},
     "queue_history": {f"SEARCH {STAT} (minute>?)"},
     "failures": {"SCAN django_jobs_stat USING INDEX django_jobs_stat_failed"},
-    "unfolded_hours": {f"SEARCH {STAT} (minute>?)", f"SEARCH {STAT} (minute>? AND minute<?)"},
+    "unfolded_stats": {f"SEARCH {STAT} (minute>?)", f"SEARCH {STAT} (minute>? AND minute<?)"},
     "fold_stats": {f"SEARCH {STAT} (minute>? AND minute<?)"},
     "purge_stats": {
         "SEARCH django_jobs_stat USING INTEGER PRIMARY KEY (rowid=?)",

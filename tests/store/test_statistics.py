@@ -7,7 +7,7 @@ import pytest
 from django.db import connection, transaction
 
 from django_jobs.models import Stat
-from django_jobs.store.statistics import StatRow
+from django_jobs.store.statistics import Fold, StatRow
 from tests.store.builders import TIMEOUT, in_threads, wait_until
 
 HOUR = dt.datetime(2031, 5, 6, 7, tzinfo=dt.UTC)
@@ -23,6 +23,11 @@ def rows():
 
 def stat(number=1, **more):
     return StatRow(**{"queue_name": "q", "name": "n", "outcome": "completed", "number": number, **more})
+
+
+def unfolded(store, after=None, *, now):
+    """The hours that have minutes."""
+    return store.unfolded_stats(Fold(0.0, 3600), after, now=now)
 
 
 def test_what_comes_in_the_same_minute_is_added(store):
@@ -109,16 +114,16 @@ def test_hours_that_are_over_are_folded(store):
     store.record_stats([stat()], now=at(60))
     store.record_stats([stat()], now=at(61))
 
-    assert store.unfolded_hours(0.0, now=at(59, 59)) == []
-    assert store.unfolded_hours(0.0, now=at(60, 1)) == [HOUR]
-    assert store.fold_stats(HOUR) == 3
+    assert unfolded(store, now=at(59, 59)) == []
+    assert unfolded(store, now=at(60, 1)) == [HOUR]
+    assert store.fold_stats(HOUR, 3600) == 3
 
     assert rows() == [(at(0), "n", 6), (at(0), "other", 7), (at(60), "n", 1), (at(61), "n", 1)]
     folded = Stat.objects.get(minute=HOUR, name="n")
     assert (folded.run_total, folded.run_max, folded.wait_total, folded.wait_max) == (3.0, 0.5, 6.0, 59.0)
-    assert store.unfolded_hours(0.0, now=at(60, 1)) == []
-    assert store.unfolded_hours(0.0, now=at(180)) == [at(60)]
-    assert store.fold_stats(HOUR) == 0
+    assert unfolded(store, now=at(60, 1)) == []
+    assert unfolded(store, now=at(180)) == [at(60)]
+    assert store.fold_stats(HOUR, 3600) == 0
 
 
 def test_hours_are_found_across_gaps_and_from_where_it_was(store):
@@ -128,9 +133,27 @@ def test_hours_are_found_across_gaps_and_from_where_it_was(store):
 
     now = at(90_200)  # two months later
     hours = [at(0), at(180), at(1980), at(90_000)]
-    assert store.unfolded_hours(0.0, now=now) == hours
-    assert store.unfolded_hours(0.0, at(180), now=now) == hours[1:]
-    assert store.unfolded_hours(200_000 * 60.0, now=now) == []
+    assert unfolded(store, now=now) == hours
+    assert unfolded(store, at(180), now=now) == hours[1:]
+    assert store.unfolded_stats(Fold(200_000 * 60.0, 3600), now=now) == []
+
+
+def test_spans_of_ten_minutes_and_then_hours(store):
+    for minute in range(0, 60, 4):
+        store.record_stats([stat()], now=at(minute))
+    fine = Fold(0.0, 600)
+
+    assert store.unfolded_stats(fine, now=at(29, 59)) == [at(0), at(10)]
+    for start in store.unfolded_stats(fine, now=at(60)):
+        store.fold_stats(start, 600)
+    assert [(moment, number) for moment, _, number in rows()] == [
+        (at(0), 3), (at(10), 2), (at(20), 3), (at(30), 2), (at(40), 3), (at(50), 2),
+    ]  # fmt: skip
+    assert store.unfolded_stats(fine, now=at(600)) == []
+
+    assert unfolded(store, now=at(60)) == [HOUR]
+    store.fold_stats(HOUR, 3600)
+    assert [(moment, number) for moment, _, number in rows()] == [(at(0), 15)]
 
 
 def test_a_fold_leaves_counts_over_history_as_they_are(store):
@@ -138,8 +161,8 @@ def test_a_fold_leaves_counts_over_history_as_they_are(store):
         store.record_stats([stat(minute + 1), stat(outcome="failed", error_class="E")], now=at(minute))
     before = store.history(at(0), at(180), 3600)
 
-    for hour in store.unfolded_hours(0.0, now=at(300)):
-        store.fold_stats(hour)
+    for hour in unfolded(store, now=at(300)):
+        store.fold_stats(hour, 3600)
 
     assert store.history(at(0), at(180), 3600) == before
     assert len(rows()) == 6

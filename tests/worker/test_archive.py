@@ -33,16 +33,15 @@ def ages():
     ]
 
 
-def test_two_days_are_kept_by_the_minute_and_older_ones_by_the_hour(store, write):
+def test_some_hours_are_kept_by_the_minute_two_days_by_ten_and_older_ones_by_the_hour(store, write):
     write(1, 1, 46, 46, 51, 51, 51, 700, 700)
 
     assert Archive().keep(store) is False
 
     counts = Stat.objects.order_by("-minute").values_list("count", flat=True)
-    assert list(counts) == [1, 1, 1, 1, 3, 2]
-    assert all(
-        moment.minute == 0 for moment in Stat.objects.order_by("minute").values_list("minute", flat=True)[:2]
-    )
+    assert list(counts) == [1, 1, 2, 3, 2]
+    minutes = [moment.minute for moment in Stat.objects.order_by("minute").values_list("minute", flat=True)]
+    assert minutes == [0, 0, 30, 30, 31]
 
 
 def test_past_their_retention_they_go(store, write, settings):
@@ -76,10 +75,13 @@ def test_a_round_is_bounded_and_the_next_goes_on(store, write, monkeypatch, sett
     write(*[200 + hour for hour in range(5)], *[60 + hour for hour in range(5)])
     archive = Archive()
 
+    def whole():
+        return sum(moment.minute == 0 for moment in Stat.objects.values_list("minute", flat=True))
+
     assert archive.keep(store) is True
-    assert Stat.objects.count() == 6
-    assert archive.keep(store) is True  # five hours are to be folded, of which this does two
+    assert (Stat.objects.count(), whole()) == (6, 2)
     assert archive.keep(store) is True
+    assert (Stat.objects.count(), whole()) == (5, 3)
     assert archive.keep(store) is False
     assert Stat.objects.count() == 5
     assert all(moment.minute == 0 for moment in Stat.objects.values_list("minute", flat=True))
@@ -103,16 +105,16 @@ def test_a_stop_ends_it(store, write):
     assert store.session.statements == before
 
 
-def test_hours_that_were_folded_are_not_looked_at_again(store, write, monkeypatch):
+def test_what_was_folded_is_not_looked_at_again(store, write, monkeypatch):
     monkeypatch.setattr(module, "LOOK_SECONDS", 0.0)
-    write(60, 61)
+    write(60, 61, 5)
     archive = Archive()
     archive.keep(store)
     asked = []
-    monkeypatch.setattr(store, "unfolded_hours", lambda age, after: asked.append(after) or [])
+    monkeypatch.setattr(store, "unfolded_stats", lambda fold, after: asked.append(after) or [])
     archive.keep(store)
 
-    assert asked == [Stat.objects.order_by("-minute")[0].minute]
+    assert asked == list(Stat.objects.order_by("minute").values_list("minute", flat=True)[1:])
 
 
 def test_the_keeper_does_it(open_store, write):

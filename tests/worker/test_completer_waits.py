@@ -104,7 +104,7 @@ def test_a_held_row_that_is_free_again_at_once_is_tried_again(completer, store, 
 
 
 @pytest.mark.parametrize("times", [1, 3])
-def test_an_outage_while_it_is_looked_at_loses_nothing(completer, store, told, monkeypatch, times):
+def test_an_outage_while_it_is_looked_at_loses_nothing(completer, store, told, monkeypatch, caplog, times):
     monkeypatch.setattr(module, "pause_after", lambda failures: 0.0)
     store.held = {1}
     completer.put(attempted(1))
@@ -114,6 +114,7 @@ def test_an_outage_while_it_is_looked_at_loses_nothing(completer, store, told, m
     eventually(lambda: completer.idle)
 
     assert told == [(1, "completed")]
+    assert caplog.text.count("set aside are not stored yet") == times, "each time it rests"
 
 
 def test_an_outage_as_it_is_set_aside_loses_nothing(completer, store, told, monkeypatch):

@@ -1,14 +1,14 @@
--- Add the minutes of an hour up, in the row of its first minute.
--- gone leaves that row, so that this statement does not change a row twice.
+-- Add up the statistics from :start until before :until, in the rows of the first minute.
+-- gone leaves those, so that this statement does not change a row twice.
 WITH gone AS (
     DELETE FROM django_jobs_stat
-    WHERE minute > :hour::timestamptz AND minute < :hour::timestamptz + interval '1 hour'
+    WHERE minute > :start::timestamptz AND minute < :until::timestamptz
     RETURNING queue_name, name, outcome, error_class, count, run_total, run_max, wait_total, wait_max
 ), folded AS (
     INSERT INTO django_jobs_stat AS stat (
         minute, queue_name, name, outcome, error_class, count, run_total, run_max, wait_total, wait_max
     )
-    SELECT :hour::timestamptz, queue_name, name, outcome, error_class,
+    SELECT :start::timestamptz, queue_name, name, outcome, error_class,
            sum(count), sum(run_total), max(run_max), sum(wait_total), max(wait_max)
     FROM gone
     GROUP BY queue_name, name, outcome, error_class

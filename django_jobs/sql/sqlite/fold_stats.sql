@@ -1,12 +1,12 @@
--- Add the minutes of an hour up, in the row of its first minute; purge_stats then deletes them, in the same
--- transaction.
+-- Add up the statistics from :start until before :until, in the rows of the first minute; purge_stats then deletes the
+-- others, in the same transaction.
 INSERT INTO django_jobs_stat AS stat (
     minute, queue_name, name, outcome, error_class, count, run_total, run_max, wait_total, wait_max
 )
-SELECT :hour, queue_name, name, outcome, error_class,
+SELECT :start, queue_name, name, outcome, error_class,
        sum(count), sum(run_total), max(run_max), sum(wait_total), max(wait_max)
 FROM django_jobs_stat
-WHERE minute > :hour AND minute < substr(:hour, 1, 13) || ':59:59'
+WHERE minute > :start AND minute < :until
 GROUP BY queue_name, name, outcome, error_class
 ON CONFLICT (minute, queue_name, name, outcome, error_class) DO UPDATE
 SET count = count + excluded.count,
