@@ -222,7 +222,8 @@ def digest(job: JobRow) -> str:
         str(job.run_after),
         job.max_attempts,
     ]
-    return salted_hmac("django_jobs.edit", json.dumps([job.id, job.claims, *map(str, seen)])).hexdigest()
+    text = json.dumps([job.id, job.claims, *map(str, seen)])
+    return salted_hmac("django_jobs.edit", text, algorithm="sha256").hexdigest()
 
 
 def _text(value: Any) -> str:

@@ -22,7 +22,7 @@ from django_jobs.store.rows import JobRow
 
 PAGE = 50
 LOOKS = 20_000  # jobs that one page looks at
-MOST_FOUND, MOST_READ = 200, 1000  # by their arguments
+MOST_FOUND, MOST_READ = 100, 1000  # by their arguments
 
 # What a column is called, and of which tabs it is; the tab of all jobs is "".
 COLUMNS: dict[str, tuple[str | Promise, tuple[str, ...]]] = {

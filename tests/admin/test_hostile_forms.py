@@ -21,7 +21,7 @@ texts = st.one_of(st.sampled_from(ODD), st.text(max_size=40))
 queries = st.dictionaries(
     st.sampled_from(["state", "q", "in", "after", "trail", *FILTERS]), texts, max_size=5
 )
-slow = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+slow = settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @slow
