@@ -58,14 +58,15 @@ def test_it_waits_until_all_apps_are_loaded(monkeypatch):
 WANTED = {"DJANGO_JOBS": '{"RUNSERVER_WORKER": true}'}
 
 
-def test_one_process_serves_and_runs_jobs_and_hands_back_what_runs_when_it_ends(run_manage):
+def test_one_process_serves_and_runs_jobs_and_hands_back_what_runs_when_it_ends(run_manage, tmp_path):
     server = run_manage("runserver", str(free_port()), "--noreload", env=WANTED)
     server.wait_for_output("Quit the server")
     jobs.nothing.enqueue()
     eventually(lambda: Job.objects.filter(state="completed").exists())
 
-    row = jobs.wait_until_told.enqueue(heed=False)
-    eventually(lambda: row.refresh().state == "running")
+    begun = tmp_path / "begun"
+    row = jobs.begin_and_wait.enqueue(str(begun))
+    eventually(begun.exists)
     server.send_signal(signal.SIGINT)
     server.wait()
 

@@ -2,6 +2,7 @@ import asyncio
 import os
 import signal
 import threading
+from pathlib import Path
 
 from django.db import transaction
 
@@ -30,6 +31,13 @@ def wait_until_told(context: JobContext, seconds: float = 60.0, heed: bool = Tru
             return "told to stop"
         end.wait(0.02)
     return "not told"
+
+
+@job
+def begin_and_wait(path: str) -> None:
+    """Tell by a file that it has begun, and then run for long."""
+    Path(path).touch()
+    threading.Event().wait(60)
 
 
 @job(max_attempts=2, backoff=0)
