@@ -18,7 +18,7 @@ from django_jobs.definitions import registry
 from django_jobs.serialization import encode
 from django_jobs.store import Guarantees, Store, own_store
 from django_jobs.store.rows import ID, Heartbeat, JobRow, WorkerRow
-from django_jobs.store.sqlite import WATCH_INTERVAL
+from django_jobs.store.sqlite_session import WATCH_INTERVAL
 from django_jobs.store.statistics import record_ended
 from django_jobs.worker import middleware
 from django_jobs.worker.buffer import Buffer
