@@ -8,8 +8,9 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 
 from django_jobs import conf
-from django_jobs.store.base import Guarantees, Store
+from django_jobs.store.base import Store
 from django_jobs.store.django_session import DjangoSession
+from django_jobs.store.guarantees import Guarantees
 
 #: What tests put around the stores on Django's connections: ``django_jobs.testing`` passes them its time.
 around: Callable[[Store], Store] | None = None

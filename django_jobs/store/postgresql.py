@@ -12,32 +12,25 @@ import psycopg
 
 from django_jobs import conf, limits
 from django_jobs.serialization import array_literal, text_array_literal
-from django_jobs.store.base import (
-    Guarantees,
-    Store,
-    by_claim,
-    inserted_row,
-    is_usual,
-    plainly_completed,
-    started_before,
-    usual_parameters,
-)
+from django_jobs.store.answers import Ended, Merged, Ticked
+from django_jobs.store.base import Store
+from django_jobs.store.claims import by_claim, claimed, started_before
+from django_jobs.store.guarantees import Guarantees
+from django_jobs.store.inserting import inserted_row, is_usual, usual_parameters
 from django_jobs.store.low_water import LowWater
+from django_jobs.store.outcomes import plainly_completed
 from django_jobs.store.rows import (
     ID,
     JOB_COLUMNS,
     SCHEDULE_COLUMNS,
     UNIQUE_KEY,
     Duplicate,
-    Ended,
     JobRow,
-    Merged,
     NewJob,
     Outcome,
     ScheduleRow,
-    Ticked,
-    Updated,
 )
+from django_jobs.store.schedules import Tick
 from django_jobs.store.sessions import OwnSession, Session
 from django_jobs.store.unique import Found, asked_for
 
@@ -125,7 +118,7 @@ class PostgreSQLStore(Store):
                 moments=text_array_literal(moments),
                 ids=array_literal(ids),
             )
-            jobs = self._claimed(rows)
+            jobs = claimed(rows)
             water.went_on(queue_name, time.monotonic() - began, jobs)
             if jobs:
                 return jobs
@@ -322,49 +315,24 @@ class PostgreSQLStore(Store):
         )
         return self._jobs(rows)
 
-    def update(
-        self,
-        ids: Sequence[int],
-        queue_name: str | None = None,
-        priority: int | None = None,
-        run_after: dt.datetime | None = None,
-        delay: float | None = None,
-        max_attempts: int | None = None,
-        now: dt.datetime | None = None,
-    ) -> list[Updated]:
-        rows = self._run(
-            "update",
-            now,
-            ids=array_literal(sorted(set(ids))),
-            queue_name=queue_name,
-            priority=priority,
-            run_after=self._time(run_after),
-            delay=delay,
-            max_attempts=max_attempts,
-        )
-        return self._updated(rows)
+    def _when(
+        self, run_after: dt.datetime | None, delay: float | None, now: dt.datetime | None
+    ) -> dict[str, Any]:
+        return {"run_after": self._time(run_after), "delay": delay}
 
     def next_due(self, now: dt.datetime | None = None) -> float | None:
         rows = self._run("next_due", now)
         return float(rows[0][0]) if rows else None
 
-    def tick_schedule(
-        self,
-        schedule: ScheduleRow,
-        tick: dt.datetime,
-        next_tick: dt.datetime,
-        new: NewJob,
-        metadata: str,
-        now: dt.datetime | None = None,
-    ) -> Ticked | None:
+    def tick_schedule(self, tick: Tick, now: dt.datetime | None = None) -> Ticked | None:
         rows = self._run(
             "tick_schedule",
             now,
-            **self._fence(schedule),
-            **self._new(new, tick),
-            metadata=metadata,
-            tick=self._time(tick),
-            following=self._time(next_tick),
+            **self._fence(tick.schedule),
+            **self._new(tick.new, tick.at),
+            metadata=tick.metadata,
+            tick=self._time(tick.at),
+            following=self._time(tick.following),
         )
         if not rows:
             return None

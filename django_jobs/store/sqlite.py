@@ -10,38 +10,24 @@ from typing import Any, ClassVar
 
 from django_jobs import conf, limits
 from django_jobs.serialization import parse_timestamp, timestamp_text
-from django_jobs.store.base import (
-    COMPLETED,
-    RETRY,
-    SNOOZED,
-    Guarantees,
-    Store,
-    by_claim,
-    completed_as_told,
-    inserted_row,
-    is_usual,
-    plainly_completed,
-    retried,
-    started_before,
-    usual_parameters,
-)
+from django_jobs.store.answers import Ended, Merged, Retried, Ticked, retried
+from django_jobs.store.base import Store
+from django_jobs.store.claims import by_claim, started_before
+from django_jobs.store.guarantees import Guarantees
+from django_jobs.store.inserting import inserted_row, is_usual, usual_parameters
+from django_jobs.store.outcomes import COMPLETED, RETRY, SNOOZED, completed_as_told, plainly_completed
 from django_jobs.store.rows import (
     ID,
     JOB_COLUMNS,
     METADATA,
     UNIQUE_KEY,
     Duplicate,
-    Ended,
     JobRow,
-    Merged,
     NewJob,
     Outcome,
-    Retried,
     ScheduleRow,
-    Ticked,
-    Updated,
 )
-from django_jobs.store.schedules import FenceLost
+from django_jobs.store.schedules import FenceLost, Tick
 from django_jobs.store.sqlite_functions import holds
 from django_jobs.store.sqlite_session import WATCH_INTERVAL
 from django_jobs.store.statements import statement
@@ -282,27 +268,12 @@ class SQLiteStore(Store):
         jobs = self._jobs(self._run("retry", now, ids=self._ids(sorted(ids))))
         return [retried(job, job.state == "available" and job.run_after == now) for job in jobs]
 
-    def update(
-        self,
-        ids: Sequence[int],
-        queue_name: str | None = None,
-        priority: int | None = None,
-        run_after: dt.datetime | None = None,
-        delay: float | None = None,
-        max_attempts: int | None = None,
-        now: dt.datetime | None = None,
-    ) -> list[Updated]:
-        now = now or dt.datetime.now(dt.UTC)
-        rows = self._run(
-            "update",
-            now,
-            ids=self._ids(sorted(ids)),
-            queue_name=queue_name,
-            priority=priority,
-            run_after=None if run_after is None and delay is None else self._due(run_after, delay, now),
-            max_attempts=max_attempts,
-        )
-        return self._updated(rows)
+    def _when(
+        self, run_after: dt.datetime | None, delay: float | None, now: dt.datetime | None
+    ) -> dict[str, Any]:
+        if run_after is None and delay is None:
+            return {"run_after": None}
+        return {"run_after": self._due(run_after, delay, now or dt.datetime.now(dt.UTC))}
 
     def next_due(self, now: dt.datetime | None = None) -> float | None:
         rows = self._run_with("next_due", {})
@@ -312,26 +283,18 @@ class SQLiteStore(Store):
         assert due is not None
         return (due - (now or dt.datetime.now(dt.UTC))).total_seconds()
 
-    def tick_schedule(
-        self,
-        schedule: ScheduleRow,
-        tick: dt.datetime,
-        next_tick: dt.datetime,
-        new: NewJob,
-        metadata: str,
-        now: dt.datetime | None = None,
-    ) -> Ticked | None:
+    def tick_schedule(self, tick: Tick, now: dt.datetime | None = None) -> Ticked | None:
         # Whoever comes second inserts a job too, finds that the ledger has moved on, and takes the job back.
         now = now or dt.datetime.now(dt.UTC)
         try:
             with self.session.transaction():
-                job = self.run_schedule(schedule.id, new, metadata, tick, now)
+                job = self.run_schedule(tick.schedule.id, tick.new, tick.metadata, tick.at, now)
                 rows = self._run(
                     "tick_schedule",
                     now,
-                    **self._fence(schedule),
-                    tick=self._time(tick),
-                    following=self._time(next_tick),
+                    **self._fence(tick.schedule),
+                    tick=self._time(tick.at),
+                    following=self._time(tick.following),
                     job_id=job.id if job else None,
                 )
                 if not rows:

@@ -16,7 +16,7 @@ from django.db.utils import (
 )
 
 from django_jobs.store.rows import NewJob
-from django_jobs.worker import completer as module, parts
+from django_jobs.worker import completer as module, parts, writing
 from django_jobs.worker.completer import Completer
 from tests.waiting import eventually
 from tests.worker.fakes import TIMEOUT, FakeStore, Gate, attempted, row
@@ -31,7 +31,7 @@ def store():
 def pauses(monkeypatch):
     """The failures in a row before each pause; there is no waiting."""
     seen = []
-    monkeypatch.setattr(module, "pause_after", lambda failures, *longest: seen.append(failures) or 0.0)
+    monkeypatch.setattr(writing, "pause_after", lambda failures, *longest: seen.append(failures) or 0.0)
     return seen
 
 
@@ -466,7 +466,7 @@ def test_a_write_that_fails_is_tried_again_with_back_off(completer, store, told,
 
 
 def test_a_wake_up_does_not_skip_the_back_off(completer, store, monkeypatch):
-    monkeypatch.setattr(module, "pause_after", lambda failures: TIMEOUT)
+    monkeypatch.setattr(writing, "pause_after", lambda failures: TIMEOUT)
     store.faults["finish"] = [OperationalError("away")]
     completer.put(attempted(1))
     eventually(lambda: batches(store) == [[1]])
@@ -679,7 +679,7 @@ def test_its_error_is_stored_even_where_nothing_else_of_the_row_can_be_read(comp
     def fail(*args):
         raise ValueError("no")
 
-    monkeypatch.setattr(module, "with_error", fail)
+    monkeypatch.setattr(writing, "with_error", fail)
     poisoned(store, 1)
     completer.put(attempted(1))
     eventually(lambda: completer.idle)
@@ -855,7 +855,7 @@ def test_a_stop_while_the_database_is_away_has_an_end_and_says_what_is_lost(
 
 
 def test_a_stop_ends_the_pause_and_writes_when_the_database_is_back(store, told, started, monkeypatch):
-    monkeypatch.setattr(module, "pause_after", lambda failures: 3600.0)
+    monkeypatch.setattr(writing, "pause_after", lambda failures: 3600.0)
     store.faults["finish"] = [OperationalError("away")] * 2
     completer = started(Completer(store.open, told))
     completer.put(attempted(1))
@@ -894,7 +894,7 @@ def test_what_was_handed_over_before_the_start_is_stored(store, told, started):
 
 
 def test_pauses_come_from_the_parts_common_back_off():
-    assert module.pause_after is parts.pause_after
+    assert writing.pause_after is parts.pause_after
 
 
 # -- on the database --------------------------------------------------------------------------------------------------

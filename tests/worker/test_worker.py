@@ -12,7 +12,8 @@ from django.utils import timezone
 
 from django_jobs import Cancel, Fail, Snooze, current_job, operations
 from django_jobs.models import Job, Worker as WorkerModel
-from django_jobs.store.rows import Heartbeat, NewJob
+from django_jobs.store.answers import Heartbeat
+from django_jobs.store.rows import NewJob
 from django_jobs.worker import Pool, Worker, WorkerOptions, producer, worker as module
 from tests.waiting import eventually
 from tests.worker.fakes import TIMEOUT, Gate, rows
@@ -482,7 +483,7 @@ def test_a_completer_that_hangs_at_the_end_is_told(run, define, gate, monkeypatc
     definition = define(lambda: None)
     one = run(pools=[Pool(("*",), 1)])
     eventually(lambda: len(one.worker.statistics.stores) > 1)
-    monkeypatch.setattr(one.worker.completer, "_write", gate)
+    monkeypatch.setattr(one.worker.completer.writing, "write", gate)
     row = definition.enqueue()
     gate.wait()
     assert one.stop() == 0
