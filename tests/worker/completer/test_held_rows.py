@@ -11,12 +11,8 @@ from django_jobs.store.rows import NewJob
 from django_jobs.worker import completer as module, held_rows, writing
 from django_jobs.worker.completer import Completer
 from tests.waiting import eventually
-from tests.worker.fakes import TIMEOUT, FakeStore, Gate, attempted, row
-
-
-@pytest.fixture
-def store():
-    return FakeStore()
+from tests.worker.completer.helping import batches, stored
+from tests.worker.fakes import TIMEOUT, Gate, attempted, row
 
 
 @pytest.fixture
@@ -32,14 +28,6 @@ def completer(store, told, started, monkeypatch):
         told.extend((each.outcome.id, ended[each.outcome.id].state) for each in batch)
 
     return started(Completer(store.open, tell))
-
-
-def stored(store):
-    return sorted(outcome.id for outcome in store.finished)
-
-
-def batches(store):
-    return [[outcome.id for outcome in outcomes] for (outcomes,) in store.called("finish")]
 
 
 # -- rows that others hold -------------------------------------------------------------------------------------------
