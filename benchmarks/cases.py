@@ -13,7 +13,7 @@ from benchmarks.core.history import fill
 from benchmarks.core.meters import Meter
 from benchmarks.jobs import noop
 from django_jobs.store import Store, django_store, own_store
-from django_jobs.store.base import COMPLETED, RETRY
+from django_jobs.store.outcomes import COMPLETED, RETRY
 from django_jobs.store.rows import JobRow, NewJob, Outcome
 
 ERROR = {"number": 1, "attempt": 1, "class": "ValueError", "message": "no", "traceback": "Traceback ..."}

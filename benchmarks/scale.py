@@ -82,7 +82,7 @@ class Sizes:
     def claim_and_finish(self) -> Row:
         """By batches."""
         from benchmarks.jobs import noop
-        from django_jobs.store.base import COMPLETED
+        from django_jobs.store.outcomes import COMPLETED
         from django_jobs.store.rows import JobRow, Outcome
 
         store = self.store

@@ -1,7 +1,8 @@
 """A durable background job queue in the database that a Django site already has."""
 
 from django_jobs.context import JobContext, current_job
-from django_jobs.definitions import JobDefinition, job, registry
+from django_jobs.decorators import job
+from django_jobs.definitions import JobDefinition
 from django_jobs.enqueueing import aenqueue_many, enqueue_many
 from django_jobs.exceptions import (
     Cancel,
@@ -19,6 +20,7 @@ from django_jobs.exceptions import (
     WorkerError,
     WorkerLost,
 )
+from django_jobs.job_registry import registry
 from django_jobs.results import ResultNotStorable
 from django_jobs.schedules import periodic
 

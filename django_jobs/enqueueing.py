@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from asgiref.sync import sync_to_async
 from django.db import transaction
@@ -15,12 +15,10 @@ from django.utils import timezone
 from django_jobs import conf, signals, uniqueness
 from django_jobs.databases import jobs_database
 from django_jobs.exceptions import InvalidArguments, InvalidJob
+from django_jobs.options import Described
 from django_jobs.serialization import encode, shown
 from django_jobs.store import django_store
 from django_jobs.store.rows import JobRow, NewJob
-
-if TYPE_CHECKING:
-    from django_jobs.definitions import JobDefinition
 
 # Jobs inserted by one statement. More would not be faster, and would hold more memory in the server.
 CHUNK = 5000
@@ -48,7 +46,7 @@ class Prepared(NamedTuple):
     using: str | None
 
 
-def prepare(definition: JobDefinition[Any, Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Prepared:
+def prepare(definition: Described, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Prepared:
     """Check and encode a call. Raises InvalidJob."""
     try:
         definition.arguments.fit(args, kwargs)
@@ -60,7 +58,7 @@ def prepare(definition: JobDefinition[Any, Any], args: Sequence[Any], kwargs: Ma
     return Prepared(new if more is None else more(new, args, kwargs), definition.options.using)
 
 
-def enqueue(definition: JobDefinition[Any, Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> JobRow:
+def enqueue(definition: Described, args: Sequence[Any], kwargs: Mapping[str, Any]) -> JobRow:
     """Insert one job."""
     new, using = prepare(definition, args, kwargs)
     return insert(new, jobs_database(using), using)
@@ -106,9 +104,7 @@ async def aenqueue_many(prepared: Iterable[Prepared]) -> list[JobRow]:
     return await sync_to_async(enqueue_many)(prepared)
 
 
-def enqueue_calls(
-    definition: JobDefinition[Any, Any], calls: Iterable[Sequence[Any] | Mapping[str, Any]]
-) -> list[JobRow]:
+def enqueue_calls(definition: Described, calls: Iterable[Sequence[Any] | Mapping[str, Any]]) -> list[JobRow]:
     """Insert many calls of one function."""
     options = _options(definition)
     most_bytes = conf.get("MAX_ARGUMENT_BYTES")
@@ -184,7 +180,7 @@ def _chunks(new: list[NewJob]) -> Iterator[list[NewJob]]:
     yield new[first:]
 
 
-def _more(definition: JobDefinition[Any, Any]) -> More | None:
+def _more(definition: Described) -> More | None:
     """What adds to a NewJob what few jobs have; None for a definition of which no job has any of it."""
     options = definition.options
     key_of = uniqueness.key_function(definition)
@@ -212,7 +208,7 @@ def _more(definition: JobDefinition[Any, Any]) -> More | None:
 
 
 def _options(
-    definition: JobDefinition[Any, Any],
+    definition: Described,
 ) -> tuple[str, str, int, int, dt.datetime | None, float | None]:
     """The fields of a NewJob that come before its arguments."""
     options = definition.options

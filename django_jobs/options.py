@@ -1,27 +1,61 @@
-"""The checks of a job's options: alike on both databases, before any SQL, each error naming the option."""
+"""A job's options, and their checks: alike on both databases, before any SQL, each error naming the option."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from asgiref.sync import iscoroutinefunction
 from django.conf import settings
 from django.utils import timezone
 
 from django_jobs import limits, tags
+from django_jobs.arguments import Arguments
 from django_jobs.backoff import as_policy
 from django_jobs.exceptions import InvalidJob
 from django_jobs.serialization import find_problem, shown
 
 if TYPE_CHECKING:
-    from django_jobs.definitions import Options
+    from django.db.models import Model
 
 EARLIEST = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 LATEST = dt.datetime(9000, 1, 1, tzinfo=dt.UTC)
 LONGEST_DELAY = dt.timedelta(seconds=limits.LONGEST_DELAY)
+
+
+Delay = float | dt.timedelta
+UniqueOption = bool | str | Callable[..., str | None]
+ExceptionClasses = type[BaseException] | Sequence[type[BaseException]]
+BackoffOption = Delay | Sequence[Delay] | Callable[[int, BaseException | None, Any], Delay] | None
+
+
+@dataclass(frozen=True)
+class Options:
+    """What can differ from one job of a function to the next; ``.using()`` changes it."""
+
+    queue_name: str = "default"
+    priority: int = 0
+    max_attempts: int | None = None
+    run_after: dt.datetime | dt.timedelta | None = None
+    using: str | None = None
+    unique: UniqueOption | None = None
+    unique_key: str | None = None
+    unique_for: dt.timedelta | None = None
+    on_duplicate: Literal["return", "replace"] = "return"
+    pending: bool = False
+    tags: Sequence[str | Model] = ()
+    timeout: float | dt.timedelta | None = None
+
+
+class Described(Protocol):
+    """What is known of a job function, as far as its options and their use go: a definition."""
+
+    name: str
+    options: Options
+    arguments: Arguments
 
 
 def check(options: Options, name: str) -> Options:
@@ -231,3 +265,10 @@ def _check_whole(value: Any, option: str, lowest: int, highest: int, name: str, 
         raise InvalidJob(
             f"{option} of {name} is {shown(value)}; it must be a whole number from {lowest} to {highest}{more}."
         )
+
+
+def unknown_option(name: str, known: list[str]) -> InvalidJob:
+    """The error of an option that there is not."""
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}."
+    return InvalidJob(f"There is no option {name!r}; {hint}")

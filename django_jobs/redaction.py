@@ -15,6 +15,7 @@ from typing import Any
 
 from django_jobs import conf
 from django_jobs.exceptions import InvalidJob
+from django_jobs.job_registry import registry
 from django_jobs.limits import JSON_DEPTH
 from django_jobs.serialization import Undecodable, shown
 from django_jobs.store.rows import JobRow
@@ -134,8 +135,6 @@ class Redactor:
     @classmethod
     def of(cls, name: str) -> Redactor:
         """For the jobs of a function. If it is not known here, names of positional parameters are not, either."""
-        from django_jobs.definitions import registry
-
         definition = registry.get(name)
         if definition is None:
             return cls(names())

@@ -10,19 +10,18 @@ import datetime as dt
 import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from django.utils import timezone as django_timezone
 
 from django_jobs import conf, limits
 from django_jobs.databases import jobs_database
+from django_jobs.definitions import JobDefinition
 from django_jobs.exceptions import InvalidJob, InvalidSchedule
+from django_jobs.job_registry import registry
 from django_jobs.serialization import encode, find_problem, shown
 from django_jobs.store.rows import NewSchedule
 from django_jobs.timing import BAD_TIMING, LATEST, MISSED, Cron, Interval, Timing, zone_name
-
-if TYPE_CHECKING:
-    from django_jobs.definitions import JobDefinition
 
 BAD_SCHEDULE = "django_jobs.E020"
 UNKNOWN_JOB = "django_jobs.E023"
@@ -248,8 +247,6 @@ def periodic(
     given.timing()
 
     def decorate(target: F) -> F:
-        from django_jobs.definitions import JobDefinition
-
         # A task of Django's framework keeps what it is to this queue.
         definition: Any = getattr(target, "definition", target)
         if isinstance(definition, JobDefinition):
@@ -271,8 +268,6 @@ def periodic(
 
 def _of_entry(key: Any, entry: Any) -> Declaration:
     """A schedule as the settings have it. Raises InvalidSchedule."""
-    from django_jobs.definitions import registry
-
     check_key(key)
     if not isinstance(entry, Mapping):
         raise InvalidSchedule(
@@ -322,8 +317,6 @@ def _unknown(name: Any, known: Sequence[str]) -> InvalidSchedule:
 
 
 def _unknown_job(name: str) -> InvalidSchedule:
-    from django_jobs.definitions import registry
-
     names = sorted(definition.name for definition in registry)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     return InvalidSchedule(

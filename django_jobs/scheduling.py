@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 from django_jobs import enqueueing
 from django_jobs.databases import jobs_database
-from django_jobs.definitions import registry
 from django_jobs.exceptions import InvalidSchedule
+from django_jobs.job_registry import registry
 from django_jobs.schedules import BAD_CALL, UNKNOWN_JOB, check_key, schedules
 from django_jobs.serialization import decode, shown
 from django_jobs.store import Store, django_store

@@ -44,7 +44,7 @@ def send(signal: Signal, name: str, **arguments: Any) -> None:
 
     :param name: the name in the row, by which the sender is found.
     """
-    from django_jobs.definitions import registry
+    from django_jobs.job_registry import registry
 
     try:
         # Django logs an Exception of a receiver itself, with its traceback, and goes on to the next one.

@@ -6,14 +6,12 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from string import Formatter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django_jobs import limits
 from django_jobs.exceptions import InvalidJob
+from django_jobs.options import Described
 from django_jobs.serialization import find_problem, shown
-
-if TYPE_CHECKING:
-    from django_jobs.definitions import JobDefinition
 
 KeyFunction = Callable[[Sequence[Any], Mapping[str, Any]], str | None]
 
@@ -22,7 +20,7 @@ _canonical = json.JSONEncoder(
 ).encode
 
 
-def key_function(definition: JobDefinition[Any, Any]) -> KeyFunction | None:
+def key_function(definition: Described) -> KeyFunction | None:
     """What makes the unique key of a job's arguments, which have been checked; None where no job has one."""
     options = definition.options
     unique: Any = options.unique
@@ -38,7 +36,7 @@ def key_function(definition: JobDefinition[Any, Any]) -> KeyFunction | None:
     return lambda args, kwargs: _made(definition, make, args, kwargs)
 
 
-def check(definition: JobDefinition[Any, Any]) -> None:
+def check(definition: Described) -> None:
     """Raise InvalidJob if ``unique`` is a string that names what the function does not take."""
     unique: Any = definition.options.unique
     if not isinstance(unique, str):
@@ -56,14 +54,12 @@ def check(definition: JobDefinition[Any, Any]) -> None:
             )
 
 
-def _named(
-    definition: JobDefinition[Any, Any], args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> dict[str, Any]:
+def _named(definition: Described, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments by the names of their parameters: positional or not, the same call has the same key."""
     return definition.arguments.signature.bind(*args, **kwargs).arguments
 
 
-def _template(definition: JobDefinition[Any, Any], text: str) -> Callable[..., str]:
+def _template(definition: Described, text: str) -> Callable[..., str]:
     def fill(*args: Any, **kwargs: Any) -> str:
         bound = definition.arguments.signature.bind(*args, **kwargs)
         bound.apply_defaults()
@@ -73,7 +69,7 @@ def _template(definition: JobDefinition[Any, Any], text: str) -> Callable[..., s
 
 
 def _made(
-    definition: JobDefinition[Any, Any],
+    definition: Described,
     make: Callable[..., Any],
     args: Sequence[Any],
     kwargs: Mapping[str, Any],

@@ -263,7 +263,7 @@ def plans(names: list[str]) -> dict[str, list[str]]:
     from django.db.migrations.state import ProjectState
     from django.db.utils import ConnectionHandler
 
-    from django_jobs.store.sqlite import add_functions
+    from django_jobs.store.sqlite_functions import add_functions
     from django_jobs.store.statements import statement
 
     connection = ConnectionHandler({"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}})[

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from django_jobs import JobContext, current_job, job
-from django_jobs.context import running
+from django_jobs.attempt_state import running
 from django_jobs.store.rows import ATTEMPT, ID, JOB_COLUMNS, MAX_ATTEMPTS, NAME, STATE, WORKER_ID, JobRow
 from django_jobs.worker.signs import Signs
 

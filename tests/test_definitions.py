@@ -11,7 +11,7 @@ from asgiref.sync import async_to_sync, iscoroutinefunction
 
 from django_jobs import InvalidJob, JobContext, JobDefinition, job, registry
 from django_jobs.backoff import DEFAULT, Exponential
-from django_jobs.definitions import Registry
+from django_jobs.job_registry import Registry
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from django.db.transaction import TransactionManagementError
 from django_jobs import enqueue_many, job, operations, registry
 from django_jobs.models import Job
 from django_jobs.store import django_store, following
-from django_jobs.store.base import COMPLETED
+from django_jobs.store.outcomes import COMPLETED
 from django_jobs.store.rows import Outcome
 
 pytestmark = pytest.mark.usefixtures("transactional_db")

@@ -9,8 +9,8 @@ from django.utils.safestring import mark_safe
 from django.utils.translation import gettext_lazy
 
 from django_jobs import InvalidJob, limits
-from django_jobs.definitions import Options
 from django_jobs.options import (
+    Options,
     check,
     check_aliases,
     check_exceptions,

@@ -13,7 +13,7 @@ from django_jobs import operations
 from django_jobs.admin.job_actions import ActionsPage
 from django_jobs.admin.job_lines import JobLine
 from django_jobs.admin.job_query import ARGUMENTS, SINCE, JobQuery
-from django_jobs.definitions import registry
+from django_jobs.job_registry import registry
 from django_jobs.operations import InvalidFilter
 from django_jobs.operations.filters import STATES
 from django_jobs.operations.searching import WINDOW

@@ -24,7 +24,7 @@ from django_jobs.admin.json_display import printable
 from django_jobs.admin.room import may
 from django_jobs.admin.timeline import Attempt, attempts, steps
 from django_jobs.databases import jobs_database
-from django_jobs.definitions import registry
+from django_jobs.job_registry import registry
 from django_jobs.models import Worker
 from django_jobs.operations import Filter, InvalidFilter
 from django_jobs.serialization import Undecodable

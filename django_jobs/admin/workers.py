@@ -24,7 +24,8 @@ from django_jobs.databases import jobs_database
 from django_jobs.models import Leadership, Worker
 from django_jobs.operations.workers import state_of
 from django_jobs.store import django_store
-from django_jobs.store.rows import HeldJob, WorkerRow
+from django_jobs.store.answers import HeldJob
+from django_jobs.store.rows import WorkerRow
 
 # The newest workers are looked at: rows of those that stopped are kept for a day.
 MOST = 200

@@ -11,14 +11,18 @@ from asgiref.sync import sync_to_async
 from django.core.exceptions import ImproperlyConfigured
 
 from django_jobs import conf, options as checked, uniqueness
+from django_jobs.attempt_state import running
 from django_jobs.backend import telling
 from django_jobs.backend.framework import InvalidTask, Task, TaskContext, signals
 from django_jobs.backend.normalizing import normalize
 from django_jobs.backend.results import WORKERS, JobsTaskResult, workers_of
 from django_jobs.backend.tasks import JobsTask
-from django_jobs.context import JobContext, running
-from django_jobs.definitions import JobDefinition, Options, check_function, path_of, registry
+from django_jobs.context import JobContext
+from django_jobs.decorators import check_function, path_of
+from django_jobs.definitions import JobDefinition
 from django_jobs.exceptions import Control, InvalidJob
+from django_jobs.job_registry import registry
+from django_jobs.options import Options
 from django_jobs.schedules import schedules
 from django_jobs.serialization import encode
 from django_jobs.store import django_store

@@ -20,8 +20,8 @@ from django_jobs.backend.normalizing import normalize_arguments
 from django_jobs.backend.results import JobsTaskResult, result_of, task_of
 from django_jobs.backend.tasks import JobsTask
 from django_jobs.databases import jobs_database
-from django_jobs.definitions import registry
 from django_jobs.exceptions import InvalidJob
+from django_jobs.job_registry import registry
 from django_jobs.serialization import shown
 from django_jobs.store import django_store
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from django.db.models import Model
 
     from django_jobs.backend.definitions import TaskDefinition
-    from django_jobs.definitions import BackoffOption, UniqueOption
+    from django_jobs.options import BackoffOption, UniqueOption
 
 # Lists become tuples, so that a task can be hashed as any other.
 _SEQUENCES = ("backoff", "give_up_on", "retry_on", "aliases", "tags")

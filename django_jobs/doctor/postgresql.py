@@ -14,7 +14,7 @@ from django_jobs import conf
 from django_jobs.doctor.common import expected_indexes
 from django_jobs.doctor.findings import ERROR, OK, WARNING, Finding
 from django_jobs.serialization import parse_timestamp
-from django_jobs.store.postgresql import CHANNEL, PostgreSQLSession
+from django_jobs.store.postgresql_session import CHANNEL, PostgreSQLSession
 from django_jobs.store.statements import Statement
 
 OLDEST = 150_000

@@ -8,8 +8,9 @@ from typing import Any
 
 from django_jobs import conf, limits
 from django_jobs.databases import jobs_database
-from django_jobs.definitions import JobDefinition, registry
+from django_jobs.definitions import JobDefinition
 from django_jobs.exceptions import InvalidArguments, InvalidJob
+from django_jobs.job_registry import registry
 from django_jobs.operations.acting import aware, check_whole
 from django_jobs.options import check_queue_name, check_run_after
 from django_jobs.store import django_store

@@ -8,8 +8,9 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 
 from django_jobs import conf
-from django_jobs.store.base import Guarantees, Store
-from django_jobs.store.sessions import DjangoSession
+from django_jobs.store.base import Store
+from django_jobs.store.django_session import DjangoSession
+from django_jobs.store.guarantees import Guarantees
 
 #: What tests put around the stores on Django's connections: ``django_jobs.testing`` passes them its time.
 around: Callable[[Store], Store] | None = None
@@ -43,10 +44,12 @@ def own_store(
     """
     timeout = conf.get("STATEMENT_TIMEOUT") if timeout is None else timeout
     if _vendor(alias) == "sqlite":
-        from django_jobs.store.sqlite import SQLiteSession, SQLiteStore
+        from django_jobs.store.sqlite import SQLiteStore
+        from django_jobs.store.sqlite_session import SQLiteSession
 
         return SQLiteStore(SQLiteSession(alias, timeout))
-    from django_jobs.store.postgresql import PostgreSQLSession, PostgreSQLStore
+    from django_jobs.store.postgresql import PostgreSQLStore
+    from django_jobs.store.postgresql_session import PostgreSQLSession
 
     return PostgreSQLStore(
         PostgreSQLSession(alias, timeout, direct), conf.get("NOTIFY") if notify is None else notify

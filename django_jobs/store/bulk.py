@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
-from django_jobs.store.rows import ARGS, ID, JOB_COLUMNS, KWARGS, JobRow, Updated
+from django_jobs.store.answers import Updated
+from django_jobs.store.part import StorePart
+from django_jobs.store.rows import ARGS, ID, JOB_COLUMNS, KWARGS, JobRow
 from django_jobs.store.selecting import LOOK, MOST, Criteria, Found, Position, found, route, tag_text
 
 _WIDTH = len(JOB_COLUMNS)
@@ -16,27 +18,9 @@ _WIDTH = len(JOB_COLUMNS)
 GLANCE = 20_000
 
 
-class BulkStatements(ABC):
+class BulkStatements(StorePart):
     """What :class:`~django_jobs.store.base.Store` has for many jobs at once."""
 
-    @abstractmethod
-    def _time(self, now: dt.datetime | None) -> Any: ...
-
-    @abstractmethod
-    def _before(self, now: dt.datetime | None, seconds: float) -> Any: ...
-
-    @abstractmethod
-    def _ids(self, ids: Iterable[int]) -> str: ...
-
-    @abstractmethod
-    def _run(self, name: str, now: dt.datetime | None, /, **parameters: Any) -> list[tuple[Any, ...]]: ...
-
-    @abstractmethod
-    def _run_with(
-        self, name: str, parameters: dict[str, Any], whole_rows: bool = True
-    ) -> list[tuple[Any, ...]]: ...
-
-    @abstractmethod
     def update(
         self,
         ids: Sequence[int],
@@ -53,6 +37,24 @@ class BulkStatements(ABC):
         :returns: all that exist, as they now are. One that is not waiting is not changed, nor one that would have no
             attempt left.
         """
+        rows = self._run(
+            "update",
+            now,
+            ids=self._ids(sorted(set(ids))),
+            queue_name=queue_name,
+            priority=priority,
+            max_attempts=max_attempts,
+            **self._when(run_after, delay, now),
+        )
+        return [
+            Updated(JobRow(row[:_WIDTH]), bool(row[_WIDTH])) for row in sorted(rows, key=lambda row: row[ID])
+        ]
+
+    @abstractmethod
+    def _when(
+        self, run_after: dt.datetime | None, delay: float | None, now: dt.datetime | None
+    ) -> dict[str, Any]:
+        """``run_after``, or ``delay`` seconds from now, in the way this database's statements take it."""
 
     def edit(
         self,
@@ -85,11 +87,6 @@ class BulkStatements(ABC):
             max_attempts=max_attempts,
         )
         return JobRow(rows[0][:_WIDTH]) if rows else None
-
-    def _updated(self, rows: list[tuple[Any, ...]]) -> list[Updated]:
-        return [
-            Updated(JobRow(row[:_WIDTH]), bool(row[_WIDTH])) for row in sorted(rows, key=lambda row: row[ID])
-        ]
 
     def delete(
         self,
@@ -147,13 +144,6 @@ class BulkStatements(ABC):
             most=most,
         )
         return found(rows, criteria.tag, look, most)
-
-    # How "first" and "last", the ends of time, are written.
-    _limits: ClassVar[dict[str | None, str]]
-
-    @abstractmethod
-    def _given(self, moment: dt.datetime | None) -> str | None:
-        """A given moment as a parameter; None stays None."""
 
     def _criteria(self, criteria: Criteria, now: dt.datetime | None) -> dict[str, Any]:
         age = criteria.finished_for
@@ -216,6 +206,3 @@ class BulkStatements(ABC):
         )
         last = next((Position(0, str(row[1]), row[2]) for row in rows if row[0] is None), None)
         return Found([Position(0, None, row[0]) for row in rows if row[0] is not None], last)
-
-    @abstractmethod
-    def _texts(self, texts: Sequence[str]) -> str: ...

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from django_jobs.serialization import encode, parse_timestamp
-from django_jobs.store.rows import JOB_COLUMNS, JobRow, NewJob, NewSchedule, ScheduleRow, Ticked
+from django_jobs.store.answers import Ticked
+from django_jobs.store.part import StorePart
+from django_jobs.store.rows import JOB_COLUMNS, JobRow, NewJob, NewSchedule, ScheduleRow
 from django_jobs.store.unique import in_period
 
 
@@ -26,14 +28,18 @@ class Due(NamedTuple):
     schedules: list[ScheduleRow]
 
 
-class ScheduleStatements(ABC):
+class Tick(NamedTuple):
+    """What a tick at the moment ``at`` is to store: its job, with metadata as JSON, and the tick that comes next."""
+
+    schedule: ScheduleRow
+    at: dt.datetime
+    following: dt.datetime
+    new: NewJob
+    metadata: str
+
+
+class ScheduleStatements(StorePart):
     """What a store does with schedules, each method one statement (on SQLite, :meth:`tick_schedule` is two)."""
-
-    @abstractmethod
-    def _time(self, now: dt.datetime | None) -> Any: ...
-
-    @abstractmethod
-    def _run(self, name: str, now: dt.datetime | None, /, **parameters: Any) -> list[tuple[Any, ...]]: ...
 
     def upsert_schedules(
         self, declared: Sequence[NewSchedule], now: dt.datetime | None = None
@@ -63,15 +69,7 @@ class ScheduleStatements(ABC):
         return Due(moment, [ScheduleRow(*row[:-1]) for row in rows])
 
     @abstractmethod
-    def tick_schedule(
-        self,
-        schedule: ScheduleRow,
-        tick: dt.datetime,
-        next_tick: dt.datetime,
-        new: NewJob,
-        metadata: str,
-        now: dt.datetime | None = None,
-    ) -> Ticked | None:
+    def tick_schedule(self, tick: Tick, now: dt.datetime | None = None) -> Ticked | None:
         """Run a tick: insert its job and move the ledger on, together.
 
         None, and no job, when the schedule is no longer as it was read (another keeper was first, it was paused,

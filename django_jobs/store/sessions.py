@@ -1,4 +1,4 @@
-"""How a store reaches its database: on Django's connection, or on one of its own."""
+"""How a store reaches its database: a session, and what those on connections of their own have in common."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from typing import Any
 
-from django.db import connections, transaction
+from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import DatabaseErrorWrapper
 
 from django_jobs.store.deadlines import Deadline, watchdog
 from django_jobs.store.statements import Statement
-
-# Statements that return no times and no JSON but as text: to register what reads those as text is not for nothing.
-_OF_TEXT = frozenset({"insert_now"})
 
 
 class Session(ABC):
@@ -46,41 +43,6 @@ class Session(ABC):
 
     def close(self) -> None:  # noqa: B027 - Django's connection is not ours to close
         """Close the connection, if the session has one of its own; the next statement opens a new one."""
-
-
-class DjangoSession(Session):
-    """Statements on ``connections[alias]`` of the calling thread: in the caller's transaction, counted by
-    ``assertNumQueries``, with Django's exceptions. May be shared by threads."""
-
-    def __init__(self, alias: str) -> None:
-        super().__init__()
-        self.alias = alias
-
-    def fetch(self, statement: Statement, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
-        connection = connections[self.alias]
-        with connection.cursor() as cursor:
-            if connection.vendor == "postgresql":
-                from django_jobs.store.postgresql import read_as_text
-
-                if statement.name not in _OF_TEXT:
-                    read_as_text(cursor.cursor)
-                cursor.execute(statement.pyformat, parameters)
-                return cursor.fetchall()  # type: ignore[no-any-return]
-            from django_jobs.store.sqlite import add_functions, rows_of
-
-            if statement.name == "merge_metadata":
-                add_functions(connection.connection)
-            cursor.execute(statement.pyformat, parameters)
-            with connection.wrap_database_errors:
-                return rows_of(cursor.cursor)
-
-    def savepoint(self) -> AbstractContextManager[None]:
-        if connections[self.alias].in_atomic_block:
-            return transaction.atomic(using=self.alias)
-        return contextlib.nullcontext()
-
-    def transaction(self) -> AbstractContextManager[None]:
-        return transaction.atomic(using=self.alias)
 
 
 class OwnSession(Session):

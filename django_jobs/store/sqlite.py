@@ -4,251 +4,42 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import sqlite3
-import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, ClassVar
 
 from django_jobs import conf, limits
-from django_jobs.serialization import Undecodable, decode, encode, parse_timestamp, timestamp_text
-from django_jobs.store.base import (
-    COMPLETED,
-    RETRY,
-    SNOOZED,
-    Guarantees,
-    Store,
-    by_claim,
-    completed_as_told,
-    inserted_row,
-    is_usual,
-    plainly_completed,
-    retried,
-    started_before,
-    usual_parameters,
-)
+from django_jobs.serialization import parse_timestamp, timestamp_text
+from django_jobs.store.answers import Ended, Merged, Retried, Ticked, retried
+from django_jobs.store.base import Store
+from django_jobs.store.claims import by_claim, started_before
+from django_jobs.store.guarantees import Guarantees
+from django_jobs.store.inserting import inserted_row, is_usual, usual_parameters
+from django_jobs.store.outcomes import COMPLETED, RETRY, SNOOZED, completed_as_told, plainly_completed
 from django_jobs.store.rows import (
     ID,
     JOB_COLUMNS,
     METADATA,
     UNIQUE_KEY,
     Duplicate,
-    Ended,
     JobRow,
-    Merged,
     NewJob,
     Outcome,
-    Retried,
     ScheduleRow,
-    Ticked,
-    Updated,
 )
-from django_jobs.store.schedules import FenceLost
-from django_jobs.store.sessions import OwnSession
-from django_jobs.store.statements import Statement, statement
+from django_jobs.store.schedules import FenceLost, Tick
+from django_jobs.store.sqlite_functions import holds
+from django_jobs.store.sqlite_session import WATCH_INTERVAL
+from django_jobs.store.statements import statement
 from django_jobs.store.unique import Found, in_period
 
 _WIDTH = len(JOB_COLUMNS)
-
-# How soon a commit of another connection is noticed (PRAGMA data_version is read this often).
-WATCH_INTERVAL = 0.01
-
 
 # A NewJob without keyword arguments that is not pending and has no timeout and no tags.
 _USUAL = ("{}", False, None, None)
 
 _FIRST_MOMENT = "0001-01-01 00:00:00.000000"
 _LAST_MOMENT = "9999-12-31 23:59:59.999999"
-
-# Statements that take no write lock.
-_READS = frozenset(
-    {
-        "cancel_requests",
-        "count_available",
-        "count_dead",
-        "count_queues",
-        "count_states",
-        "due_schedules",
-        "failures",
-        "get",
-        "glance",
-        "history",
-        "live_workers",
-        "next_due",
-        "queue_history",
-        "running",
-        "schedules",
-        "select_available",
-        "select_expired",
-        "select_finished",
-        "select_given",
-        "select_newest",
-        "select_pending",
-        "select_queues",
-        "select_running",
-        "select_scheduled",
-        "unfolded_stats",
-        "waiting",
-        "waiting_queues",
-        "with_argument",
-    }
-)
-
-
-class _WriteLocks:
-    """One lock for each file, for the write statements of this process's own connections.
-
-    SQLite has one writer at a time, and who meets another one sleeps, for longer each time, before it looks again.
-    The worker's parts would often sleep beside a free database; a lock wakes the next at once.
-    """
-
-    def __init__(self) -> None:
-        self._locks: dict[str, threading.Lock] = {}
-        self._guard = threading.Lock()
-
-    def of(self, file: str) -> threading.Lock:
-        """The lock of that file."""
-        with self._guard:
-            return self._locks.setdefault(file, threading.Lock())
-
-
-_write_locks = _WriteLocks()
-
-
-def rows_of(cursor: sqlite3.Cursor) -> list[tuple[Any, ...]]:
-    """All rows of a statement that was executed; text that is not UTF-8 comes as an Undecodable. Of a statement that
-    returns none, the number of rows it changed.
-
-    To the end, always: a RETURNING that is not fetched to the end keeps the write lock. And by then the statement is
-    carried out: to fail on the text of one row would hide a whole claim, which nobody would ever finish.
-    """
-    if cursor.description is None:
-        return [(cursor.rowcount,)]
-    rows: list[tuple[Any, ...]] = []
-    try:
-        rows.extend(cursor)
-    except sqlite3.OperationalError as error:
-        if not str(error).startswith("Could not decode"):
-            raise
-        # The cursor still stands at that row. Decoding in Python is slow, so only such statements pay for it.
-        cursor.connection.text_factory = _tolerant
-        try:
-            rows.extend(cursor)
-        finally:
-            cursor.connection.text_factory = str
-    return rows
-
-
-def _tolerant(data: bytes) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return Undecodable(data.decode(errors="backslashreplace"))
-
-
-def add_functions(connection: sqlite3.Connection) -> None:
-    """Give a connection the functions of ours that statements call. Again and again does no harm."""
-    connection.create_function("django_jobs_merge", 3, _merged, deterministic=True)
-
-
-def _merged(metadata: str | bytes | None, patch: str, most: int) -> str | bytes | None:
-    """A JSON object with each key of ``patch`` in the place of its own; as it was, if that is over ``most`` bytes.
-
-    What is no object counts as an empty one. It raises nothing: SQLite tells an error in here as one that is worth
-    trying again.
-    """
-    before = _object(metadata)
-    try:
-        changes = decode(patch)
-        kept = {key: value for key, value in before.items() if key not in changes}
-        merged = encode({**kept, **changes})
-    except (ValueError, TypeError):
-        return encode(before)
-    return merged if len(merged.encode()) <= most else metadata
-
-
-def _object(text: Any) -> dict[str, Any]:
-    try:
-        value = decode(text) if isinstance(text, str) else {}
-    except ValueError:
-        value = {}
-    return value if isinstance(value, dict) else {}
-
-
-def _holds(metadata: Any, patch: str) -> bool:
-    """Whether a patch was merged into what is there now: whether it has each key of it with just that value."""
-    values = _object(metadata)
-    return all(key in values and encode(values[key]) == encode(value) for key, value in decode(patch).items())
-
-
-class SQLiteSession(OwnSession):
-    """A connection of the worker's own, to the same file."""
-
-    def __init__(self, alias: str, timeout: float) -> None:
-        super().__init__(alias, timeout)
-        self._writing = _write_locks.of(str(self.wrapper.settings_dict["NAME"]))
-        self._in_transaction = False
-
-    def _open(self) -> sqlite3.Connection:
-        settings = self.wrapper.settings_dict
-        options = settings.get("OPTIONS", {})
-        connection = sqlite3.connect(
-            settings["NAME"],
-            timeout=min(float(options.get("timeout", 5.0)), self.timeout),
-            isolation_level=None,
-            check_same_thread=False,
-            uri=bool(options.get("uri", False)) or str(settings["NAME"]).startswith("file:"),
-        )
-        add_functions(connection)
-        for pragma in str(options.get("init_command", "")).split(";"):
-            if pragma.strip():
-                connection.execute(pragma)
-        return connection
-
-    def _execute(
-        self, connection: Any, statement: Statement, parameters: dict[str, Any]
-    ) -> list[tuple[Any, ...]]:
-        if statement.name in _READS or self._in_transaction:
-            return rows_of(connection.execute(statement.named, parameters))
-        with self._writing:
-            return rows_of(connection.execute(statement.named, parameters))
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        connection = self.connection
-        with self._writing, self._errors:
-            connection.execute("BEGIN IMMEDIATE")
-            self._in_transaction = True
-            try:
-                yield
-                connection.execute("COMMIT")
-            finally:
-                self._in_transaction = False
-                # A statement that failed has closed the connection, and with it the transaction.
-                if connection is self._connection and connection.in_transaction:
-                    connection.execute("ROLLBACK")
-
-    def _cut(self, connection: Any) -> None:
-        connection.interrupt()
-
-    def _usable(self, connection: Any, error: BaseException) -> bool:
-        return not connection.in_transaction
-
-    def file(self) -> str | None:
-        """The file that holds the database, with its whole path; None where there is none."""
-        connection = self.connection
-        with self._errors:
-            for _, name, path in connection.execute("PRAGMA database_list"):
-                if name == "main":
-                    return path or None
-        return None
-
-    def data_version(self) -> int:
-        """A number that changes when another connection, of any process, has committed."""
-        connection = self.connection
-        with self._errors:
-            return int(connection.execute("PRAGMA data_version").fetchone()[0])
 
 
 class SQLiteStore(Store):
@@ -463,7 +254,7 @@ class SQLiteStore(Store):
         rows = json.dumps(patches, ensure_ascii=False)
         # RETURNING sees no other table: that a patch was merged is read off what the job has now.
         return [
-            Merged(job, _holds(job.values[METADATA], texts[job.id]))
+            Merged(job, holds(job.values[METADATA], texts[job.id]))
             for job in self._jobs(self._run("merge_metadata", now, rows=rows, most=most))
         ]
 
@@ -477,27 +268,12 @@ class SQLiteStore(Store):
         jobs = self._jobs(self._run("retry", now, ids=self._ids(sorted(ids))))
         return [retried(job, job.state == "available" and job.run_after == now) for job in jobs]
 
-    def update(
-        self,
-        ids: Sequence[int],
-        queue_name: str | None = None,
-        priority: int | None = None,
-        run_after: dt.datetime | None = None,
-        delay: float | None = None,
-        max_attempts: int | None = None,
-        now: dt.datetime | None = None,
-    ) -> list[Updated]:
-        now = now or dt.datetime.now(dt.UTC)
-        rows = self._run(
-            "update",
-            now,
-            ids=self._ids(sorted(ids)),
-            queue_name=queue_name,
-            priority=priority,
-            run_after=None if run_after is None and delay is None else self._due(run_after, delay, now),
-            max_attempts=max_attempts,
-        )
-        return self._updated(rows)
+    def _when(
+        self, run_after: dt.datetime | None, delay: float | None, now: dt.datetime | None
+    ) -> dict[str, Any]:
+        if run_after is None and delay is None:
+            return {"run_after": None}
+        return {"run_after": self._due(run_after, delay, now or dt.datetime.now(dt.UTC))}
 
     def next_due(self, now: dt.datetime | None = None) -> float | None:
         rows = self._run_with("next_due", {})
@@ -507,26 +283,18 @@ class SQLiteStore(Store):
         assert due is not None
         return (due - (now or dt.datetime.now(dt.UTC))).total_seconds()
 
-    def tick_schedule(
-        self,
-        schedule: ScheduleRow,
-        tick: dt.datetime,
-        next_tick: dt.datetime,
-        new: NewJob,
-        metadata: str,
-        now: dt.datetime | None = None,
-    ) -> Ticked | None:
+    def tick_schedule(self, tick: Tick, now: dt.datetime | None = None) -> Ticked | None:
         # Whoever comes second inserts a job too, finds that the ledger has moved on, and takes the job back.
         now = now or dt.datetime.now(dt.UTC)
         try:
             with self.session.transaction():
-                job = self.run_schedule(schedule.id, new, metadata, tick, now)
+                job = self.run_schedule(tick.schedule.id, tick.new, tick.metadata, tick.at, now)
                 rows = self._run(
                     "tick_schedule",
                     now,
-                    **self._fence(schedule),
-                    tick=self._time(tick),
-                    following=self._time(next_tick),
+                    **self._fence(tick.schedule),
+                    tick=self._time(tick.at),
+                    following=self._time(tick.following),
                     job_id=job.id if job else None,
                 )
                 if not rows:

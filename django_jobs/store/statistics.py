@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from django.db import DatabaseError
 from django_jobs import conf
 from django_jobs.serialization import encode, parse_timestamp
 from django_jobs.states import FINISHED
+from django_jobs.store.part import StorePart
 from django_jobs.store.rows import JobRow
 
 logger = logging.getLogger("django_jobs.worker")
@@ -125,20 +125,8 @@ class LiveWorker(NamedTuple):
     stop_requested_at: dt.datetime | None
 
 
-class StatisticsStatements(ABC):
+class StatisticsStatements(StorePart):
     """What a store does with statistics, each method one statement (on SQLite, :meth:`fold_stats` is two)."""
-
-    @abstractmethod
-    def _time(self, now: dt.datetime | None) -> Any: ...
-
-    @abstractmethod
-    def _before(self, now: dt.datetime | None, seconds: float) -> Any: ...
-
-    @abstractmethod
-    def _texts(self, texts: Sequence[str]) -> str: ...
-
-    @abstractmethod
-    def _run(self, name: str, now: dt.datetime | None, /, **parameters: Any) -> list[tuple[Any, ...]]: ...
 
     # -- over history ----------------------------------------------------------------------------------------------
 

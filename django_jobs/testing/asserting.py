@@ -8,7 +8,8 @@ from typing import Any
 from asgiref.sync import sync_to_async
 
 from django_jobs.databases import jobs_database
-from django_jobs.definitions import JobDefinition, registry
+from django_jobs.definitions import JobDefinition
+from django_jobs.job_registry import registry
 from django_jobs.models import Job
 from django_jobs.serialization import shown
 from django_jobs.states import WAITING

@@ -17,12 +17,13 @@ from django.utils.decorators import sync_and_async_middleware
 import django_jobs
 from django_jobs import conf, limits, scheduling
 from django_jobs.databases import jobs_database
-from django_jobs.definitions import registry
 from django_jobs.exceptions import Control
+from django_jobs.job_registry import registry
 from django_jobs.models import Job, Queue, Worker
 from django_jobs.states import State
 from django_jobs.store import django_store
-from django_jobs.store.rows import Ended, JobRow
+from django_jobs.store.answers import Ended
+from django_jobs.store.rows import JobRow
 from django_jobs.testing import travelling
 from django_jobs.worker import middleware
 from django_jobs.worker.attempt import Runner

@@ -12,12 +12,14 @@ from typing import Any, Literal, TypeAlias, cast
 
 from asgiref.sync import async_to_sync, sync_to_async
 
-from django_jobs.context import STATE, AttemptState, JobContext, running, state_of
-from django_jobs.definitions import JobDefinition, Registry
+from django_jobs.attempt_state import STATE, AttemptState, running, state_of
+from django_jobs.context import JobContext
+from django_jobs.definitions import JobDefinition
 from django_jobs.exceptions import Control
+from django_jobs.job_registry import Registry
 from django_jobs.serialization import decode
 from django_jobs.signals import job_started, send
-from django_jobs.store.base import COMPLETED
+from django_jobs.store.outcomes import COMPLETED
 from django_jobs.store.rows import ARGS, CLAIMS, ID, KWARGS, NAME, TIMEOUT, JobRow, Outcome
 from django_jobs.worker import atomic, middleware, outcomes
 from django_jobs.worker.attempted import Attempted

@@ -6,7 +6,9 @@ import datetime as dt
 from collections.abc import Callable, Collection, Sequence
 
 from django_jobs.serialization import timestamp_text
-from django_jobs.store.base import CANCELLED, COMPLETED, FAILED, RETRY, SNOOZED, Store
+from django_jobs.store.answers import Ended
+from django_jobs.store.base import Store
+from django_jobs.store.outcomes import CANCELLED, COMPLETED, FAILED, RETRY, SNOOZED
 from django_jobs.store.rows import (
     ATTEMPT,
     CLAIMS,
@@ -17,7 +19,6 @@ from django_jobs.store.rows import (
     MAX_ATTEMPTS,
     RESULT,
     STATE,
-    Ended,
     JobRow,
     Outcome,
 )

@@ -6,11 +6,12 @@ import logging
 from collections.abc import Sequence
 
 from django_jobs.databases import jobs_database
-from django_jobs.definitions import registry
+from django_jobs.job_registry import registry
 from django_jobs.signals import job_finished, send
 from django_jobs.states import FINISHED
-from django_jobs.store.base import RETRY
-from django_jobs.store.rows import NAME, Ended
+from django_jobs.store.answers import Ended
+from django_jobs.store.outcomes import RETRY
+from django_jobs.store.rows import NAME
 from django_jobs.worker.attempted import Attempted
 
 logger = logging.getLogger("django_jobs.signals")

@@ -9,7 +9,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 
 from django_jobs import conf
-from django_jobs.store.base import COMPLETED, Store
+from django_jobs.store.base import Store
+from django_jobs.store.outcomes import COMPLETED
 from django_jobs.store.rows import CLAIMS, ID, JobRow, Outcome
 from django_jobs.store.statistics import record_ended
 from django_jobs.worker.keeper import RESCUE_SPREAD

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from django_jobs.store.answers import Heartbeat
 from django_jobs.store.base import Store
-from django_jobs.store.rows import Heartbeat
 from django_jobs.worker.parts import Part, until
 from django_jobs.worker.probes import Pulse
 from django_jobs.worker.recycling import resident_memory

@@ -10,7 +10,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from django_jobs.store.rows import ATTEMPTED_AT, NAME, QUEUE_NAME, RUN_AFTER, Ended
+from django_jobs.store.answers import Ended
+from django_jobs.store.rows import ATTEMPTED_AT, NAME, QUEUE_NAME, RUN_AFTER
 from django_jobs.worker.attempted import Attempted
 from django_jobs.worker.tallies import MOST_KEYS, OTHERS, Key, Tally, waited
 

@@ -7,13 +7,14 @@ import logging
 import time
 from typing import Any, cast
 
+from django_jobs.attempt_state import STATE, AttemptState
 from django_jobs.backoff import delay_after
-from django_jobs.context import STATE, AttemptState
-from django_jobs.definitions import JobDefinition, registry
+from django_jobs.definitions import JobDefinition
 from django_jobs.exceptions import Cancel, Control, Retry, Snooze, TimedOut, seconds as checked
+from django_jobs.job_registry import registry
 from django_jobs.results import ResultNotStorable, encode_result
 from django_jobs.serialization import parse_timestamp
-from django_jobs.store.base import CANCELLED, COMPLETED, FAILED, RETRY, SNOOZED
+from django_jobs.store.outcomes import CANCELLED, COMPLETED, FAILED, RETRY, SNOOZED
 from django_jobs.store.rows import ATTEMPT, ERRORS, JobRow, Outcome
 from django_jobs.worker.attempted import TIMED_OUT, Attempted
 from django_jobs.worker.failures import class_name, message_of, stack_of, traceback_of, with_error

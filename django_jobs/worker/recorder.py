@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from django_jobs.store.base import RETRY, SNOOZED
-from django_jobs.store.rows import Ended
+from django_jobs.store.answers import Ended
+from django_jobs.store.outcomes import RETRY, SNOOZED
 from django_jobs.worker import connections
 from django_jobs.worker.attempted import TIMED_OUT, Attempted
 from django_jobs.worker.followers import is_followed, outcome_of, tell

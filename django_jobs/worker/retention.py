@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from django_jobs import conf
 from django_jobs.states import FINISHED
 from django_jobs.store import Store
-from django_jobs.store.base import CANCELLED, COMPLETED, FAILED, RELEASED, RETRY, SNOOZED
+from django_jobs.store.outcomes import CANCELLED, COMPLETED, FAILED, RELEASED, RETRY, SNOOZED
 from django_jobs.store.rows import QUEUE_NAME
 from django_jobs.store.selecting import Position
 from django_jobs.worker.attempted import Attempted

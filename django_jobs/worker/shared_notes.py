@@ -20,8 +20,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from django_jobs.definitions import Registry
-from django_jobs.store.base import COMPLETED
+from django_jobs.job_registry import Registry
+from django_jobs.store.outcomes import COMPLETED
 from django_jobs.store.rows import CLAIMS, ID, JobRow
 from django_jobs.worker.attempt import FOR_THE_LOOP, Attempted, GiveUp, Instead, Runner
 from django_jobs.worker.completer import BACKLOG, BATCH

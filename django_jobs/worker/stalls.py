@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from django_jobs.context import running
+from django_jobs.attempt_state import running
 from django_jobs.store.rows import JobRow
 from django_jobs.worker.failures import stack_of
 

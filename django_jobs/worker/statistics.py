@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from django_jobs.store.base import Store
-from django_jobs.worker.measures import Measures
+from django_jobs.worker.measures import Measures, Snapshot
 from django_jobs.worker.tallies import Tallies
 
 
@@ -43,3 +43,13 @@ class Statistics:
     def connects(self) -> int:
         """Connections that the worker's own parts have opened."""
         return sum(getattr(store.session, "connects", 0) for store in list(self.stores))
+
+    def snapshot(self, gauges: dict[str, int]) -> Snapshot:
+        """What was measured since the start, with how the worker is now."""
+        counters = {
+            "statements": self.statements,
+            "connects": self.connects,
+            "timed_out": self.timed_out,
+            "dropped": self.dropped,
+        }
+        return (self.measures or Measures()).snapshot(counters, gauges)

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from django_jobs import conf
+from django_jobs.store.answers import Ended
 from django_jobs.store.base import Store
-from django_jobs.store.rows import ATTEMPTED_AT, NAME, QUEUE_NAME, RUN_AFTER, Ended
+from django_jobs.store.rows import ATTEMPTED_AT, NAME, QUEUE_NAME, RUN_AFTER
 from django_jobs.store.statistics import StatRow
 from django_jobs.worker.attempted import Attempted
 from django_jobs.worker.parts import one_line

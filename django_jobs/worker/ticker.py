@@ -16,6 +16,7 @@ from django_jobs.exceptions import InvalidJob, InvalidSchedule
 from django_jobs.serialization import parse_timestamp, printable
 from django_jobs.store.base import Store
 from django_jobs.store.rows import ScheduleRow
+from django_jobs.store.schedules import Tick
 from django_jobs.timing import MOST_CAUGHT_UP, parse
 from django_jobs.worker.parts import one_line, pause_after
 
@@ -150,7 +151,7 @@ class Ticker:
             return following if store.advance_schedule(schedule, following, now=now) else None
         for tick, next_tick in zip(ticks, [*ticks[1:], following], strict=True):
             new, metadata = scheduling.job_of(schedule, tick)
-            ticked = store.tick_schedule(schedule, tick, next_tick, new, metadata, now=now)
+            ticked = store.tick_schedule(Tick(schedule, tick, next_tick, new, metadata), now=now)
             if ticked is None:
                 return None
             schedule = ticked.schedule

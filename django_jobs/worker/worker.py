@@ -3,42 +3,38 @@
 from __future__ import annotations
 
 import logging
-import os
-import socket
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.db import Error as DatabaseError
 
-import django_jobs
-from django_jobs import conf, limits
-from django_jobs.definitions import registry
-from django_jobs.serialization import encode
-from django_jobs.store import Guarantees, Store, own_store
-from django_jobs.store.rows import ID, Heartbeat, JobRow, WorkerRow
-from django_jobs.store.sqlite import WATCH_INTERVAL
-from django_jobs.store.statistics import record_ended
+from django_jobs import conf
+from django_jobs.job_registry import registry
+from django_jobs.store import Guarantees, Store
+from django_jobs.store.answers import Heartbeat
+from django_jobs.store.rows import ID, WorkerRow
+from django_jobs.store.sqlite_session import WATCH_INTERVAL
 from django_jobs.worker import middleware
-from django_jobs.worker.buffer import Buffer
 from django_jobs.worker.completer import Completer
+from django_jobs.worker.draining import Drain
 from django_jobs.worker.event_loop import EventLoop
-from django_jobs.worker.executor import Executors
 from django_jobs.worker.heartbeat import Reporter
 from django_jobs.worker.keeper import Keeper
 from django_jobs.worker.listener import FileListener, Listener, NotifyListener
-from django_jobs.worker.measures import Measures, Snapshot
-from django_jobs.worker.options import EVERY_QUEUE, Pool, WorkerOptions
-from django_jobs.worker.parts import StopRequest, one_line, pause_after, until
+from django_jobs.worker.measures import Snapshot
+from django_jobs.worker.options import WorkerOptions
+from django_jobs.worker.parts import StopRequest, one_line, pause_after
+from django_jobs.worker.pools import Pools
 from django_jobs.worker.probes import Probes
-from django_jobs.worker.producer import Producer
 from django_jobs.worker.recorder import Recorder
 from django_jobs.worker.recycling import Retirement, resident_memory
+from django_jobs.worker.registration import end_claims, register
 from django_jobs.worker.shared_notes import Notes, make_runner
 from django_jobs.worker.signs import Signs
 from django_jobs.worker.snapshots import SnapshotFile
 from django_jobs.worker.statistics import Statistics
+from django_jobs.worker.stores import Stores
 from django_jobs.worker.ticker import Ticker
 from django_jobs.worker.timeouts import Timeouts
 
@@ -49,22 +45,11 @@ POLL_STRETCH = 10
 # The system may run a signal's handler in any thread (one that just starts takes what is pending), and then the main
 # thread, which alone runs Python's handlers, sleeps on. So it looks up this often.
 SIGNAL_SECONDS = 0.5
+# And this often whether a drain, or a retirement, is over.
+DRAIN_SECONDS = 0.01
+RETIRING_SECONDS = 0.02
 # How long the last writes of a stop may take, after the jobs have had their time.
 FLUSH_SECONDS = 10.0
-
-
-class _PoolParts:
-    """One pool's buffer, executors and producer."""
-
-    def __init__(self, worker: Worker, pool: Pool, elsewhere: frozenset[str]) -> None:
-        self.buffer = Buffer()
-        self.executors = Executors(
-            self.buffer, worker.runner, worker.completer.put, pool.size, worker.completer.is_crowded
-        )
-        allowance = worker.retirement.allowance
-        self.producer = Producer(
-            pool, self.buffer, self.executors, worker, worker.open_store, elsewhere, allowance
-        )
 
 
 class Worker:
@@ -98,9 +83,9 @@ class Worker:
         self.snapshots: SnapshotFile | None = None
         self._started = False  # with all its parts
         self._stop = StopRequest()
-        self._stores_lock = threading.Lock()
 
-        self.store = self.open_store()
+        self.stores = Stores(self.options, self.statistics)
+        self.store = self.stores.open()
         self.guarantees: Guarantees = self.store.guarantees()
         self.retirement = Retirement(self, self.options.max_jobs, self.options.max_memory)
         if notes is not None:  # a supervisor replaces the process at once; alone, it is better than none
@@ -108,45 +93,22 @@ class Worker:
         factories = middleware.load(conf.get("MIDDLEWARE"))
         self.runner = make_runner(notes, registry, self.signs, factories, self.timeouts, self.event_loop)
         self.completer = Completer(
-            self.open_store, Recorder(self.statistics, self.options.using), self.signs.may_be_lost
+            self.stores.open, Recorder(self.statistics, self.options.using), self.signs.may_be_lost
         )
-        named = frozenset(name for pool in self.options.pools for name in pool.queues if name != EVERY_QUEUE)
-        self.pools = [_PoolParts(self, pool, named) for pool in self.options.pools]
+        self.pools = Pools(self, self.options.pools)
         lease, interval = self.options.lease, self.options.heartbeat_interval
-        self.reporter = Reporter(self, self._open_reporting_store, lease, interval)
+        self.reporter = Reporter(self, self.stores.open_to_report, lease, interval)
         self.ticker = Ticker(self.options.using, self.look)
         self.keeper = Keeper(
-            self.open_store, lease, lambda: self.reporter.healthy_for, self.look, self.ticker
+            self.stores.open, lease, lambda: self.reporter.healthy_for, self.look, self.ticker
         )
         self.listener = self._make_listener()
+        self._drain = Drain(self, self._stop)
 
     def _make_listener(self) -> Listener | None:
         if self.store.vendor == "sqlite":
-            return FileListener(self.open_store, self.hint, WATCH_INTERVAL)
-        return NotifyListener(self._open_listening_store, self.hint) if self.options.notify else None
-
-    def open_store(self, timeout: float | None = None) -> Store:
-        """A store on a connection of its own, whose statements are counted."""
-        return self._counted(
-            own_store(
-                self.options.using, timeout or self.options.statement_timeout, notify=self.options.notify
-            )
-        )
-
-    def _open_listening_store(self) -> Store:
-        alias = conf.get("LISTEN")
-        if alias is None:
-            return self.open_store()
-        return self._counted(own_store(alias, self.options.statement_timeout, direct=True))
-
-    def _counted(self, store: Store) -> Store:
-        with self._stores_lock:
-            self.statistics.stores.append(store)
-        return store
-
-    def _open_reporting_store(self) -> Store:
-        # A heartbeat that hangs must be noticed well before the lease is over.
-        return self.open_store(min(self.options.statement_timeout, max(1.0, self.options.lease / 3)))
+            return FileListener(self.stores.open, self.hint, WATCH_INTERVAL)
+        return NotifyListener(self.stores.open_to_listen, self.hint) if self.options.notify else None
 
     # -- what the parts ask ----------------------------------------------------------------------------------------
 
@@ -196,8 +158,7 @@ class Worker:
 
     def counts(self) -> tuple[int, int, int]:
         """Jobs running, completed, and failed attempts, for the heartbeat."""
-        running = sum(len(parts.executors.running()) for parts in self.pools)
-        return running, self.statistics.completed, self.statistics.failed
+        return self.pools.running(), self.statistics.completed, self.statistics.failed
 
     def heard(self, heartbeat: Heartbeat) -> None:
         """Take in what the heartbeat brought."""
@@ -230,29 +191,20 @@ class Worker:
 
     def snapshot(self) -> Snapshot:
         """What the worker has measured since its start, and how it is now."""
-        statistics = self.statistics
-        running, _, _ = self.counts()
-        counters = {
-            "statements": statistics.statements,
-            "connects": statistics.connects,
-            "timed_out": statistics.timed_out,
-            "dropped": statistics.dropped,
-        }
         gauges = {
-            "running": running,
+            "running": self.pools.running(),
             "executors": sum(pool.size for pool in self.options.pools),
             "processes": 1,
             "memory_bytes": resident_memory(),
         }
-        return (statistics.measures or Measures()).snapshot(counters, gauges)
+        return self.statistics.snapshot(gauges)
 
     def cancel(self, job_ids: frozenset[int]) -> None:
         """These are the jobs of this worker that are to be cancelled while they run: let them know."""
         if job_ids != self.signs.cancelled:
             if not job_ids <= self.signs.cancelled:
                 # Those that have not begun don't: given back, they are cancelled, and have spent no attempt.
-                for parts in self.pools:
-                    parts.producer.withdraw(lambda job: job.values[ID] in job_ids)
+                self.pools.withdraw(lambda job: job.values[ID] in job_ids)
             self.signs.cancelled = job_ids
             self.signs.tell()
 
@@ -263,13 +215,13 @@ class Worker:
                 "Worker %d could not renew its lease in time. It starts no job until it can.", self.worker_id
             )
             self.signs.doubtful = True
-            self._withdraw()
+            self.pools.withdraw()
 
     def given_up(self, store: Store) -> None:
         """Others have taken this worker for lost, and rescue its jobs: go on under a new id."""
         before = self.worker_id
         self.signs.doubtful = True  # until there is a new id
-        self._withdraw()
+        self.pools.withdraw()
         self._register(store)
         logger.error(
             "Worker %d was taken for lost; its claims are gone. It goes on as %d.", before, self.worker_id
@@ -279,35 +231,22 @@ class Worker:
         self.look()
 
     def _register(self, store: Store) -> None:
-        queues = [pool.name for pool in self.options.pools]
-        size = sum(pool.size for pool in self.options.pools)
         began = time.monotonic()
-        self.row = store.register_worker(
-            socket.gethostname()[: limits.HOST_LENGTH],
-            os.getpid(),
-            encode(queues),
-            size,
-            django_jobs.__version__,
-            self.options.lease,
-        )
+        self.row = register(store, self.options)
         if self.notes is not None:
             self.notes.register(self.row.id)  # before the first claim
         self.signs.worker_id = self.row.id
         self.reporter.renewed(began)
         if self.probes is not None:
-            self.probes.tell(f"Worker {self.row.id} works on {', '.join(queues)}")
+            self.probes.tell(
+                f"Worker {self.row.id} works on {', '.join(pool.name for pool in self.options.pools)}"
+            )
 
     # -- wake-ups --------------------------------------------------------------------------------------------------
 
     def look(self, queue_name: str | None = None) -> None:
         """There may be available jobs (in that queue)."""
-        for parts in self.pools:
-            parts.producer.look(queue_name)
-
-    def _withdraw(self) -> None:
-        """Let no executor begin what is buffered."""
-        for parts in self.pools:
-            parts.producer.withdraw()
+        self.pools.look(queue_name)
 
     def hint(self, hint: str) -> None:
         """A wake-up, as the listener heard it."""
@@ -323,7 +262,7 @@ class Worker:
         else:
             self.look()
             self.keeper.wake()
-            if any(parts.executors.running() for parts in self.pools):
+            if self.pools.running():
                 self.reporter.look()
 
     # -- life ------------------------------------------------------------------------------------------------------
@@ -351,10 +290,7 @@ class Worker:
                 self.store.close()
                 return 0
             with self._parts_running():
-                if self.options.drain:
-                    self._wait_until_drained()
-                else:
-                    self._wait_until_stopped()
+                self._wait_until_stopped()
         finally:
             if self.probes is not None:
                 self.probes.stop()
@@ -372,17 +308,18 @@ class Worker:
         return self.reporter.pulse.problem()
 
     def _wait_until_stopped(self) -> None:
-        while not self._stop.wait(0.02 if self.retirement.reason else SIGNAL_SECONDS):
-            self._recover()
-            if self._has_retired():
+        """Wait for the request to stop, and, where they may come, for the end of a drain or of a retirement."""
+        while not self._stop.wait(self._between_looks()):
+            self.pools.recover()
+            if self.retirement.reason is not None and self.pools.idle:
+                return
+            if self.options.drain and self._drain.is_over():
                 return
 
-    def _recover(self) -> None:
-        for parts in self.pools:
-            parts.executors.recover()
-
-    def _has_retired(self) -> bool:
-        return self.retirement.reason is not None and self._is_idle()
+    def _between_looks(self) -> float:
+        if self.options.drain:
+            return DRAIN_SECONDS
+        return RETIRING_SECONDS if self.retirement.reason else SIGNAL_SECONDS
 
     def _register_patiently(self) -> bool:
         """Register; while the database is away, try again until stopped."""
@@ -405,9 +342,7 @@ class Worker:
         try:
             self.completer.start()
             self.reporter.start()
-            for parts in self.pools:
-                parts.executors.start()
-                parts.producer.start()
+            self.pools.start()
             if self.listener is not None:
                 self.listener.start()
             self.keeper.start()
@@ -415,55 +350,6 @@ class Worker:
             yield
         finally:
             self._shut_down()
-
-    # -- draining --------------------------------------------------------------------------------------------------
-
-    def _wait_until_drained(self) -> None:
-        while not self._stop.wait(0.01):
-            self._recover()
-            if (
-                self._has_retired()
-                or self._has_fallen_quiet()
-                or (self._at_rest() and self._nothing_due() and self._at_rest())
-            ):
-                return
-
-    def _has_fallen_quiet(self) -> bool:
-        """Whether it has ended what it had and was asked to take nothing more: it would wait for ever for the rest."""
-        if not (self.quiet and self._is_idle()):
-            return False
-        logger.info("Worker %d was asked to be quiet, so its drain ends here", self.worker_id)
-        return True
-
-    def _is_idle(self) -> bool:
-        return all(parts.executors.idle for parts in self.pools)
-
-    def _at_rest(self) -> bool:
-        return (
-            all(parts.producer.found_nothing and parts.executors.idle for parts in self.pools)
-            and self.completer.idle
-            # Once more, since a job may have moved from one part to the next while we looked.
-            and all(parts.producer.found_nothing and parts.executors.idle for parts in self.pools)
-        )
-
-    def _nothing_due(self) -> bool:
-        """Promote and tick what is due, whoever leads, and look whether that, or anything, is for us."""
-        self.ticker.synchronise(self.store)
-        self.ticker.maintain(self.store)
-        try:
-            self.store.promote()
-            waiting = [name for name in self.store.waiting_queues() if name not in self.paused]
-            mine = [name for name in waiting if self._serves(name)]
-        except (DatabaseError, OSError) as error:
-            logger.warning("The worker can't look whether all is done: %s", one_line(error))
-            self._stop.wait(1.0)
-            return False
-        for name in mine:
-            self.look(name)
-        return not mine
-
-    def _serves(self, queue_name: str) -> bool:
-        return any(queue_name in pool.queues or EVERY_QUEUE in pool.queues for pool in self.options.pools)
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
@@ -474,14 +360,12 @@ class Worker:
         if self.probes is not None:
             self.probes.stopping()
         self.store.session.timeout = min(self.store.session.timeout, FLUSH_SECONDS)
-        for parts in self.pools:
-            parts.executors.stop()
-            parts.producer.stop()
+        self.pools.stop()
         if self.listener is not None:
             self.listener.stop()
         self.keeper.stop()
-        self._give_back_unstarted(FLUSH_SECONDS)
-        self._wait_for_jobs(deadline)
+        self.pools.give_back_unstarted(self.store, FLUSH_SECONDS)
+        self.pools.wait_for_jobs(deadline, lambda: self._stop.hurried)
         self.completer.stop(FLUSH_SECONDS)
         if not self.completer.join(FLUSH_SECONDS + 1):
             logger.error(
@@ -494,40 +378,10 @@ class Worker:
         self.timeouts.close()
         self.event_loop.close()
 
-    def _give_back_unstarted(self, seconds: float) -> None:
-        end = time.monotonic() + seconds
-        for parts in self.pools:
-            parts.producer.join(until(end))
-            jobs: list[JobRow] = parts.buffer.take_back()
-            if not jobs and not parts.producer.returning:
-                continue
-            try:
-                self.store.release([*jobs, *parts.producer.returning])
-            except Exception as error:
-                # They are still this worker's, and running; the last write hands them back with the rest.
-                logger.warning("%d claimed jobs could not be given back: %s", len(jobs), one_line(error))
-
-    def _wait_for_jobs(self, deadline: float) -> None:
-        running = sum(len(parts.executors.running()) for parts in self.pools)
-        if running:
-            logger.info("Waiting for %d running jobs, %.0f s at most", running, until(deadline))
-        while not self._stop.hurried and time.monotonic() < deadline:
-            if all(parts.executors.join(0.02) for parts in self.pools):
-                return
-
     def _leave(self) -> None:
         """The very last write: what still runs keeps its spent attempt, and is made available."""
         try:
-            jobs = self.store.rescue(
-                limit=100_000,
-                spread=0.0,
-                worker_id=self.worker_id,
-                reason="The worker stopped before the job had ended.",
-                most_errors=conf.get("MAX_ERRORS"),
-            )
-            for job in jobs:
-                logger.warning("Job %d %s did not end in time; it is %s now", job.id, job.name, job.state)
-            record_ended(self.store, jobs)
+            end_claims(self.store, self.worker_id)
             self.statistics.tallies.flush(self.store)
             self.hand_over()
             self.store.stop_worker(self.worker_id)

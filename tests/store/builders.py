@@ -12,7 +12,7 @@ from django.db import connection, connections
 
 from django_jobs.models import Job
 from django_jobs.store import Store
-from django_jobs.store.base import CANCELLED, COMPLETED, FAILED, RELEASED, RETRY, SNOOZED
+from django_jobs.store.outcomes import CANCELLED, COMPLETED, FAILED, RELEASED, RETRY, SNOOZED
 from django_jobs.store.rows import JOB_COLUMNS, JobRow, NewJob, NewSchedule, Outcome, ScheduleRow
 from django_jobs.store.sessions import Session
 from django_jobs.store.statements import Statement

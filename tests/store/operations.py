@@ -5,8 +5,9 @@ from itertools import cycle
 from typing import Any
 
 from django_jobs.store import Store
-from django_jobs.store.base import COMPLETED, FAILED, RETRY, SNOOZED
+from django_jobs.store.outcomes import COMPLETED, FAILED, RETRY, SNOOZED
 from django_jobs.store.rows import NewJob, NewSchedule, Outcome
+from django_jobs.store.schedules import Tick
 from django_jobs.store.selecting import Criteria
 from django_jobs.store.statistics import Fold, StatRow
 from tests.store.builders import Builder
@@ -150,7 +151,7 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
         "upsert_queue": lambda store: store.upsert_queue("mail", pause=True, metadata="{}", now=now),
         "due_schedules": lambda store: store.due_schedules(now=now).schedules,
         "tick_schedule": lambda store: store.tick_schedule(
-            ticking, now, make.clock.after(300), new, "{}", now=now
+            Tick(ticking, now, make.clock.after(300), new, "{}"), now=now
         ),
         "advance_schedule": lambda store: store.advance_schedule(waiting, make.clock.after(300), now=now),
         "fail_schedule": lambda store: store.fail_schedule(failing.id, "no", now=now) is None,

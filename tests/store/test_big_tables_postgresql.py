@@ -14,7 +14,7 @@ import pytest
 from django.db import connection
 
 from django_jobs.store import Store, low_water, own_store
-from django_jobs.store.base import COMPLETED, FAILED, RETRY
+from django_jobs.store.outcomes import COMPLETED, FAILED, RETRY
 from django_jobs.store.rows import JobRow, NewJob, Outcome
 from django_jobs.store.sessions import Session
 from django_jobs.store.statements import Statement

@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_jobs.store.base import CANCELLED, COMPLETED, FAILED, RELEASED, RETRY, SNOOZED
+from django_jobs.store.outcomes import CANCELLED, COMPLETED, FAILED, RELEASED, RETRY, SNOOZED
 from tests.store.builders import outcome, update
 
 

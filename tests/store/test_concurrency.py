@@ -5,7 +5,7 @@ import random
 from collections import Counter
 from functools import partial
 
-from django_jobs.store.base import COMPLETED, RELEASED, RETRY, SNOOZED
+from django_jobs.store.outcomes import COMPLETED, RELEASED, RETRY, SNOOZED
 from django_jobs.store.rows import NewJob
 from tests.store.builders import in_threads, outcome
 

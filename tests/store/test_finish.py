@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from django_jobs.store.base import CANCELLED, FAILED, RELEASED, RETRY, SNOOZED
+from django_jobs.store.outcomes import CANCELLED, FAILED, RELEASED, RETRY, SNOOZED
 from tests.store.builders import KINDS, errors, outcome, update, write
 
 

@@ -4,7 +4,7 @@ import pytest
 from django.db import transaction
 
 from django_jobs.models import Job
-from django_jobs.store.base import CANCELLED, COMPLETED, FAILED, RETRY, SNOOZED
+from django_jobs.store.outcomes import CANCELLED, COMPLETED, FAILED, RETRY, SNOOZED
 from tests.store.builders import KINDS, columns, errors, outcome, update
 from tests.store.test_races_postgresql import meet
 

@@ -3,7 +3,7 @@
 import pytest
 
 from django_jobs.models import Job
-from django_jobs.store.base import RELEASED, RETRY, SNOOZED
+from django_jobs.store.outcomes import RELEASED, RETRY, SNOOZED
 from tests.store.builders import KINDS, outcome
 
 

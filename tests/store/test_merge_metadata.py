@@ -6,7 +6,7 @@ import pytest
 from django.db import transaction
 
 from django_jobs.models import Job
-from django_jobs.store.base import RETRY
+from django_jobs.store.outcomes import RETRY
 from tests.store.builders import in_threads, outcome, write
 
 

@@ -9,8 +9,9 @@ import pytest
 from django.db import connection, transaction
 
 from django_jobs.store import django_store
-from django_jobs.store.base import CANCELLED, COMPLETED, RELEASED, RETRY, SNOOZED
+from django_jobs.store.outcomes import CANCELLED, COMPLETED, RELEASED, RETRY, SNOOZED
 from django_jobs.store.rows import NewJob
+from django_jobs.store.schedules import Tick
 from tests.store.builders import outcome
 
 pytestmark = pytest.mark.postgresql
@@ -278,7 +279,7 @@ def test_schedules(store, make, clock, hints):
     assert hints() == []
 
     new = NewJob("tests.job", "mail")
-    store.tick_schedule(schedule, clock.now, clock.after(300), new, "{}", now=clock.now)
+    store.tick_schedule(Tick(schedule, clock.now, clock.after(300), new, "{}"), now=clock.now)
     assert hints() == ["+mail"]
     store.run_schedule(schedule.id, new, "{}", now=clock.now)
     assert hints() == ["+mail"]

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connection, transaction
 
-from django_jobs.store.base import COMPLETED, RELEASED, RETRY, SNOOZED
+from django_jobs.store.outcomes import COMPLETED, RELEASED, RETRY, SNOOZED
 from django_jobs.store.rows import NewJob
 from tests.store.builders import TIMEOUT, outcome, update, wait_until
 

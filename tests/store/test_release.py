@@ -5,7 +5,7 @@ import json
 import pytest
 
 from django_jobs.models import Job
-from django_jobs.store.base import RETRY
+from django_jobs.store.outcomes import RETRY
 from tests.store.builders import columns, error, outcome, update
 
 

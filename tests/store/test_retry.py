@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_jobs.store.base import RETRY
+from django_jobs.store.outcomes import RETRY
 from tests.store.builders import errors, outcome, update, write
 
 

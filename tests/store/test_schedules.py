@@ -9,6 +9,7 @@ from django.db import DatabaseError, transaction
 from django_jobs.models import Job, Schedule
 from django_jobs.serialization import parse_timestamp
 from django_jobs.store.rows import NewJob, NewSchedule
+from django_jobs.store.schedules import Tick
 from tests.store.builders import in_threads, update
 
 NEW = NewJob("tests.job")
@@ -20,7 +21,7 @@ def again(schedule):
 
 
 def tick(store, schedule, at, new=NEW, metadata="{}", now=None):
-    return store.tick_schedule(schedule, at, at + EVERY, new, metadata, now=now or at)
+    return store.tick_schedule(Tick(schedule, at, at + EVERY, new, metadata), now=now or at)
 
 
 class TestDeclaring:

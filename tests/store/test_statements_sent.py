@@ -5,7 +5,7 @@ import re
 import pytest
 from django.db import connection
 
-from django_jobs.store.base import COMPLETED
+from django_jobs.store.outcomes import COMPLETED
 from django_jobs.store.rows import NewJob, Outcome
 from tests.store.operations import expected_statements, operations
 

@@ -5,7 +5,7 @@ import datetime as dt
 import pytest
 from django.db import transaction
 
-from django_jobs.store.base import CANCELLED, COMPLETED, FAILED, RELEASED, RETRY, SNOOZED
+from django_jobs.store.outcomes import CANCELLED, COMPLETED, FAILED, RELEASED, RETRY, SNOOZED
 from django_jobs.store.rows import NewJob
 from django_jobs.store.unique import asked_for, in_period
 from tests.store.builders import Recorder, columns, outcome, update

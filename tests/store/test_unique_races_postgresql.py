@@ -7,7 +7,7 @@ import pytest
 from django.db import connection, connections, transaction
 
 from django_jobs.store import django_store
-from django_jobs.store.base import FAILED
+from django_jobs.store.outcomes import FAILED
 from django_jobs.store.rows import NewJob
 from tests.store.builders import TIMEOUT, Recorder, outcome, update, wait_until
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from django.db.utils import OperationalError
 
-from django_jobs.store.base import CANCELLED, COMPLETED, FAILED, RETRY, SNOOZED
+from django_jobs.store.answers import Ended
+from django_jobs.store.outcomes import CANCELLED, COMPLETED, FAILED, RETRY, SNOOZED
 from django_jobs.store.rows import (
     ATTEMPT,
     ATTEMPTED_AT,
@@ -17,7 +18,6 @@ from django_jobs.store.rows import (
     JOB_COLUMNS,
     STATE,
     WORKER_ID,
-    Ended,
     JobRow,
     Outcome,
 )

@@ -8,7 +8,7 @@ from asgiref.sync import sync_to_async
 from django.db import OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from django_jobs import ClaimLost, JobContext, context as contexts, current_job
+from django_jobs import ClaimLost, JobContext, attempt_state, context as contexts, current_job
 from django_jobs.models import Job
 from django_jobs.serialization import NotStorable
 from django_jobs.store import django_store
@@ -84,7 +84,9 @@ def test_what_is_left_is_stored_with_the_outcome_whatever_that_is(live, define, 
 
 
 def test_one_that_can_not_be_stored_keeps_no_outcome_from_it(live, define, monkeypatch, caplog):
-    monkeypatch.setattr(contexts, "joined", lambda values: "no JSON" if "bad" in values else '{"good":1}')
+    monkeypatch.setattr(
+        attempt_state, "joined", lambda values: "no JSON" if "bad" in values else '{"good":1}'
+    )
     bad = define(lambda: current_job().merge_metadata({"bad": 1}, later=True))
     good = define(lambda: current_job().merge_metadata({"good": 1}, later=True))
     jobs = [bad.enqueue(), *[good.enqueue() for _ in range(3)]]

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import pytest
 from django.db.utils import OperationalError
 
-from django_jobs.store.rows import Heartbeat, WorkerRow
+from django_jobs.store.answers import Heartbeat
+from django_jobs.store.rows import WorkerRow
 from django_jobs.worker import heartbeat as module
 from django_jobs.worker.heartbeat import Reporter
 from tests.waiting import eventually

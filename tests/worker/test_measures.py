@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from django_jobs.store.rows import Ended
+from django_jobs.store.answers import Ended
 from django_jobs.worker import measures as module
 from django_jobs.worker.measures import BOUNDS, Measures, add_up
 from django_jobs.worker.recorder import Recorder

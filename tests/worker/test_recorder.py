@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from django_jobs.store.rows import Ended
+from django_jobs.store.answers import Ended
 from django_jobs.worker.recorder import Recorder
 from django_jobs.worker.statistics import Statistics
 from tests.worker.fakes import attempted, row

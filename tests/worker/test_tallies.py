@@ -9,7 +9,8 @@ from django.db import OperationalError, transaction
 
 from django_jobs import operations
 from django_jobs.models import Job, Stat
-from django_jobs.store.rows import Ended, NewJob
+from django_jobs.store.answers import Ended
+from django_jobs.store.rows import NewJob
 from django_jobs.worker.recorder import Recorder
 from django_jobs.worker.statistics import Statistics
 from django_jobs.worker.tallies import MOST_KEYS, OTHERS, Tallies

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from django_jobs.definitions import registry
+from django_jobs.job_registry import registry
 from django_jobs.management.jobs.arguments import age, json_value
 from django_jobs.management.jobs.base import Subcommand
 from django_jobs.management.jobs.output import Output, clean, job_record

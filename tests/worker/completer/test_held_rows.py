@@ -8,15 +8,11 @@ from django.db.utils import OperationalError
 
 from django_jobs.models import Job
 from django_jobs.store.rows import NewJob
-from django_jobs.worker import completer as module
+from django_jobs.worker import completer as module, held_rows, writing
 from django_jobs.worker.completer import Completer
 from tests.waiting import eventually
-from tests.worker.fakes import TIMEOUT, FakeStore, Gate, attempted, row
-
-
-@pytest.fixture
-def store():
-    return FakeStore()
+from tests.worker.completer.helping import batches, stored
+from tests.worker.fakes import TIMEOUT, Gate, attempted, row
 
 
 @pytest.fixture
@@ -26,20 +22,12 @@ def told():
 
 @pytest.fixture
 def completer(store, told, started, monkeypatch):
-    monkeypatch.setattr(module, "ASIDE_SECONDS", 0.01)
+    monkeypatch.setattr(held_rows, "ASIDE_SECONDS", 0.01)
 
     def tell(batch, ended):
         told.extend((each.outcome.id, ended[each.outcome.id].state) for each in batch)
 
     return started(Completer(store.open, tell))
-
-
-def stored(store):
-    return sorted(outcome.id for outcome in store.finished)
-
-
-def batches(store):
-    return [[outcome.id for outcome in outcomes] for (outcomes,) in store.called("finish")]
 
 
 # -- rows that others hold -------------------------------------------------------------------------------------------
@@ -94,7 +82,7 @@ def test_a_later_outcome_of_that_job_waits_with_it(completer, store):
 
 
 def test_a_held_row_that_is_free_again_at_once_is_tried_again(completer, store, told, monkeypatch):
-    monkeypatch.setattr(module, "pause_after", lambda failures: 0.0)
+    monkeypatch.setattr(writing, "pause_after", lambda failures: 0.0)
     store.held = {1}
     store.before["locked"] = lambda ids: store.held.clear()
     completer.put(attempted(1))
@@ -105,7 +93,7 @@ def test_a_held_row_that_is_free_again_at_once_is_tried_again(completer, store, 
 
 @pytest.mark.parametrize("times", [1, 3])
 def test_an_outage_while_it_is_looked_at_loses_nothing(completer, store, told, monkeypatch, caplog, times):
-    monkeypatch.setattr(module, "pause_after", lambda failures: 0.0)
+    monkeypatch.setattr(writing, "pause_after", lambda failures: 0.0)
     store.held = {1}
     completer.put(attempted(1))
     eventually(lambda: store.called("locked"))
@@ -118,7 +106,7 @@ def test_an_outage_while_it_is_looked_at_loses_nothing(completer, store, told, m
 
 
 def test_an_outage_as_it_is_set_aside_loses_nothing(completer, store, told, monkeypatch):
-    monkeypatch.setattr(module, "pause_after", lambda failures: 0.0)
+    monkeypatch.setattr(writing, "pause_after", lambda failures: 0.0)
     store.held = {1}
     store.faults["locked"] = [OperationalError("away")]
     completer.put(attempted(1))
@@ -161,7 +149,7 @@ def test_a_stop_does_not_wait_longer_than_it_may(completer, store, told, caplog)
 def test_rows_that_a_site_locks_for_long(open_store, started, monkeypatch):
     """An admin's transaction locks two jobs while they complete, and has all the time in the world."""
     monkeypatch.setattr(module, "LOCK_SECONDS", 0.05)
-    monkeypatch.setattr(module, "ASIDE_SECONDS", 0.01)
+    monkeypatch.setattr(held_rows, "ASIDE_SECONDS", 0.01)
     real = open_store()
     worker = real.register_worker("host", 1, "[]", 4, "1", 30.0)
     real.insert_many([NewJob("tests.job")] * 500)

@@ -1,0 +1,63 @@
+"""What all parts of the contract stand on: the session, and how parameters are written."""
+
+from __future__ import annotations
+
+import datetime as dt
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+from django_jobs.store.rows import ID, JOB_COLUMNS, JobRow
+from django_jobs.store.sessions import Session
+from django_jobs.store.statements import statement
+
+_WIDTH = len(JOB_COLUMNS)
+
+
+class StorePart(ABC):
+    """Runs statements of ``sql/<vendor>/`` on a session; each database has its own way to write their parameters."""
+
+    vendor: str
+
+    def __init__(self, session: Session, notify: bool = True) -> None:
+        self.session = session
+        self.notify = notify
+
+    # -- how parameters are written --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _time(self, now: dt.datetime | None) -> Any: ...
+
+    @abstractmethod
+    def _after(self, now: dt.datetime | None, seconds: float) -> Any:
+        """``seconds`` after ``now``, in the way this database's statements take it."""
+
+    @abstractmethod
+    def _before(self, now: dt.datetime | None, seconds: float) -> Any:
+        """``seconds`` before ``now``, in the way this database's statements take it."""
+
+    @abstractmethod
+    def _ids(self, ids: Iterable[int]) -> str: ...
+
+    @abstractmethod
+    def _texts(self, texts: Sequence[str]) -> str: ...
+
+    @abstractmethod
+    def _given(self, moment: dt.datetime | None) -> str | None:
+        """A given moment as a parameter; None stays None."""
+
+    # How "first" and "last", the ends of time, are written.
+    _limits: ClassVar[dict[str | None, str]]
+
+    # -- statements ------------------------------------------------------------------------------------------------
+
+    def _run(self, name: str, now: dt.datetime | None, /, **parameters: Any) -> list[tuple[Any, ...]]:
+        return self._run_with(name, {"now": self._time(now), "notify": self.notify, **parameters})
+
+    def _run_with(
+        self, name: str, parameters: dict[str, Any], whole_rows: bool = True
+    ) -> list[tuple[Any, ...]]:
+        return self.session.fetch(statement(self.vendor, name, whole_rows), parameters)
+
+    def _jobs(self, rows: list[tuple[Any, ...]]) -> list[JobRow]:
+        return sorted((JobRow(row[:_WIDTH]) for row in rows), key=lambda job: job.values[ID])

@@ -1,0 +1,171 @@
+"""Connections to SQLite: the worker's own, and how rows are fetched from any."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django_jobs.serialization import Undecodable
+from django_jobs.store.sessions import OwnSession
+from django_jobs.store.sqlite_functions import add_functions
+from django_jobs.store.statements import Statement
+
+# How soon a commit of another connection is noticed (PRAGMA data_version is read this often).
+WATCH_INTERVAL = 0.01
+
+# Statements that take no write lock.
+_READS = frozenset(
+    {
+        "cancel_requests",
+        "count_available",
+        "count_dead",
+        "count_queues",
+        "count_states",
+        "due_schedules",
+        "failures",
+        "get",
+        "glance",
+        "history",
+        "live_workers",
+        "next_due",
+        "queue_history",
+        "running",
+        "schedules",
+        "select_available",
+        "select_expired",
+        "select_finished",
+        "select_given",
+        "select_newest",
+        "select_pending",
+        "select_queues",
+        "select_running",
+        "select_scheduled",
+        "unfolded_stats",
+        "waiting",
+        "waiting_queues",
+        "with_argument",
+    }
+)
+
+
+class _WriteLocks:
+    """One lock for each file, for the write statements of this process's own connections.
+
+    SQLite has one writer at a time, and who meets another one sleeps, for longer each time, before it looks again.
+    The worker's parts would often sleep beside a free database; a lock wakes the next at once.
+    """
+
+    def __init__(self) -> None:
+        self._locks: dict[str, threading.Lock] = {}
+        self._guard = threading.Lock()
+
+    def of(self, file: str) -> threading.Lock:
+        """The lock of that file."""
+        with self._guard:
+            return self._locks.setdefault(file, threading.Lock())
+
+
+_write_locks = _WriteLocks()
+
+
+def rows_of(cursor: sqlite3.Cursor) -> list[tuple[Any, ...]]:
+    """All rows of a statement that was executed; text that is not UTF-8 comes as an Undecodable. Of a statement that
+    returns none, the number of rows it changed.
+
+    To the end, always: a RETURNING that is not fetched to the end keeps the write lock. And by then the statement is
+    carried out: to fail on the text of one row would hide a whole claim, which nobody would ever finish.
+    """
+    if cursor.description is None:
+        return [(cursor.rowcount,)]
+    rows: list[tuple[Any, ...]] = []
+    try:
+        rows.extend(cursor)
+    except sqlite3.OperationalError as error:
+        if not str(error).startswith("Could not decode"):
+            raise
+        # The cursor still stands at that row. Decoding in Python is slow, so only such statements pay for it.
+        cursor.connection.text_factory = _tolerant
+        try:
+            rows.extend(cursor)
+        finally:
+            cursor.connection.text_factory = str
+    return rows
+
+
+def _tolerant(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return Undecodable(data.decode(errors="backslashreplace"))
+
+
+class SQLiteSession(OwnSession):
+    """A connection of the worker's own, to the same file."""
+
+    def __init__(self, alias: str, timeout: float) -> None:
+        super().__init__(alias, timeout)
+        self._writing = _write_locks.of(str(self.wrapper.settings_dict["NAME"]))
+        self._in_transaction = False
+
+    def _open(self) -> sqlite3.Connection:
+        settings = self.wrapper.settings_dict
+        options = settings.get("OPTIONS", {})
+        connection = sqlite3.connect(
+            settings["NAME"],
+            timeout=min(float(options.get("timeout", 5.0)), self.timeout),
+            isolation_level=None,
+            check_same_thread=False,
+            uri=bool(options.get("uri", False)) or str(settings["NAME"]).startswith("file:"),
+        )
+        add_functions(connection)
+        for pragma in str(options.get("init_command", "")).split(";"):
+            if pragma.strip():
+                connection.execute(pragma)
+        return connection
+
+    def _execute(
+        self, connection: Any, statement: Statement, parameters: dict[str, Any]
+    ) -> list[tuple[Any, ...]]:
+        if statement.name in _READS or self._in_transaction:
+            return rows_of(connection.execute(statement.named, parameters))
+        with self._writing:
+            return rows_of(connection.execute(statement.named, parameters))
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        connection = self.connection
+        with self._writing, self._errors:
+            connection.execute("BEGIN IMMEDIATE")
+            self._in_transaction = True
+            try:
+                yield
+                connection.execute("COMMIT")
+            finally:
+                self._in_transaction = False
+                # A statement that failed has closed the connection, and with it the transaction.
+                if connection is self._connection and connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+    def _cut(self, connection: Any) -> None:
+        connection.interrupt()
+
+    def _usable(self, connection: Any, error: BaseException) -> bool:
+        return not connection.in_transaction
+
+    def file(self) -> str | None:
+        """The file that holds the database, with its whole path; None where there is none."""
+        connection = self.connection
+        with self._errors:
+            for _, name, path in connection.execute("PRAGMA database_list"):
+                if name == "main":
+                    return path or None
+        return None
+
+    def data_version(self) -> int:
+        """A number that changes when another connection, of any process, has committed."""
+        connection = self.connection
+        with self._errors:
+            return int(connection.execute("PRAGMA data_version").fetchone()[0])

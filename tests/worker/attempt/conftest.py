@@ -1,0 +1,30 @@
+"""Fixtures of the tests of one attempt."""
+
+import json
+
+import pytest
+
+from django_jobs import registry
+from django_jobs.worker.attempt import Runner
+from django_jobs.worker.signs import Signs
+from tests.worker.fakes import WORKER, row
+
+
+@pytest.fixture
+def signs():
+    signs = Signs()
+    signs.worker_id = WORKER
+    return signs
+
+
+@pytest.fixture
+def run(define, signs):
+    """Run a function as a job, once, and return how that ended."""
+
+    def run(function, *args, columns=None, factories=(), **options):
+        kwargs = options.pop("kwargs", {})
+        definition = define(function, **options)
+        columns = {"args": json.dumps(args), "kwargs": json.dumps(kwargs), **(columns or {})}
+        return Runner(registry, signs, factories).run(row(name=definition.name, **columns))
+
+    return run
