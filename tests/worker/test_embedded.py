@@ -65,7 +65,7 @@ def test_one_process_serves_and_runs_jobs_and_hands_back_what_runs_when_it_ends(
     eventually(lambda: Job.objects.filter(state="completed").exists())
 
     begun = tmp_path / "begun"
-    row = jobs.begin_and_wait.enqueue(str(begun))
+    row = jobs.wait_until_told.enqueue(heed=False, begun=str(begun))
     eventually(begun.exists)
     server.send_signal(signal.SIGINT)
     server.wait()

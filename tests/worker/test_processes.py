@@ -5,6 +5,7 @@ import re
 import signal
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -75,10 +76,11 @@ def test_sigterm_among_jobs_leaves_nothing_running_and_charges_nothing(run_manag
     assert Worker.objects.get().stopped_at is not None
 
 
-def test_a_running_job_is_waited_for_and_told(run_manage: RunManage) -> None:
-    job = jobs.wait_until_told.enqueue()
+def test_a_running_job_is_waited_for_and_told(run_manage: RunManage, tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    job = jobs.wait_until_told.enqueue(begun=str(begun))
     worker = run_manage("runjobs")
-    eventually(lambda: Job.objects.get(pk=job.id).state == "running")
+    eventually(begun.exists)
     worker.send_signal(signal.SIGINT)
     assert worker.wait() == 0
     stored = Job.objects.get(pk=job.id)
@@ -89,12 +91,13 @@ def test_a_running_job_is_waited_for_and_told(run_manage: RunManage) -> None:
     ("options", "signals"), [(["--shutdown-timeout", "0.3"], 1), (["--shutdown-timeout", "60"], 2)]
 )
 def test_a_job_that_does_not_end_is_handed_back_with_its_attempt_spent(
-    run_manage: RunManage, options: list[str], signals: int
+    run_manage: RunManage, tmp_path: Path, options: list[str], signals: int
 ) -> None:
-    job = jobs.wait_until_told.enqueue(heed=False)
-    last = jobs.wait_until_told.using(max_attempts=1).enqueue(heed=False)
+    begun = tmp_path / "first", tmp_path / "last"
+    job = jobs.wait_until_told.enqueue(heed=False, begun=str(begun[0]))
+    last = jobs.wait_until_told.using(max_attempts=1).enqueue(heed=False, begun=str(begun[1]))
     worker = run_manage("runjobs", *options)
-    eventually(lambda: Job.objects.filter(state="running").count() == 2)
+    eventually(lambda: all(path.exists() for path in begun))
     for _ in range(signals):
         worker.send_signal(signal.SIGTERM)
         eventually(lambda: "Waiting for 2 running jobs" in worker.output or worker.process.poll() is not None)

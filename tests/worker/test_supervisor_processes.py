@@ -130,7 +130,7 @@ def test_a_child_that_holds_too_much_memory_is_replaced_when_its_jobs_have_ended
         "runjobs", "--processes", "1", "--max-memory", "300", "--shutdown-timeout", "0.2", env=SHORT
     )
     (first,) = at_work(1)
-    eventually(lambda: Job.objects.get(pk=long.id).state == "running")
+    eventually((tmp_path / "go.begun").exists)
     jobs.hoard.enqueue(300)
 
     process.wait_for_output(r"retires: it holds \d+ MB of memory, more than 300")
@@ -174,7 +174,7 @@ def test_a_signal_to_the_whole_group_is_one_request_to_stop(
     # Ctrl-C, or a process manager that signals every process: each child gets it from there and from its supervisor.
     job = jobs.wait_for_file.enqueue(str(tmp_path / "go"))
     process = run_manage("runjobs", "--processes", "2", "--shutdown-timeout", "60")
-    eventually(lambda: Job.objects.get(pk=job.id).state == "running")
+    eventually((tmp_path / "go.begun").exists)
     at_work(2)
     os.killpg(process.pid, number)
     process.wait_for_output("Stopping 2 workers")
@@ -187,10 +187,11 @@ def test_a_signal_to_the_whole_group_is_one_request_to_stop(
     assert "Traceback" not in process.output
 
 
-def test_a_second_signal_does_not_wait_for_the_jobs(run_manage: RunManage) -> None:
-    job = jobs.wait_until_told.enqueue(heed=False)
+def test_a_second_signal_does_not_wait_for_the_jobs(run_manage: RunManage, tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    job = jobs.wait_until_told.enqueue(heed=False, begun=str(begun))
     process = run_manage("runjobs", "--processes", "2", "--shutdown-timeout", "600")
-    eventually(lambda: Job.objects.get(pk=job.id).state == "running")
+    eventually(begun.exists)
     process.send_signal(signal.SIGTERM)
     process.wait_for_output("Waiting for 1 running jobs")
     process.send_signal(signal.SIGTERM)
@@ -208,10 +209,11 @@ def test_sigterm_right_after_the_start(run_manage: RunManage) -> None:
     assert not Job.objects.filter(state="running").exists()
 
 
-def test_without_their_supervisor_children_stop_in_order(run_manage: RunManage) -> None:
-    job = jobs.wait_until_told.enqueue()
+def test_without_their_supervisor_children_stop_in_order(run_manage: RunManage, tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    job = jobs.wait_until_told.enqueue(begun=str(begun))
     process = run_manage("runjobs", "--processes", "2")
-    eventually(lambda: Job.objects.get(pk=job.id).state == "running")
+    eventually(begun.exists)
     pids = at_work(2)
     process.process.kill()
     eventually(lambda: not any(alive(pid) for pid in pids))

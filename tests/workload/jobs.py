@@ -23,21 +23,16 @@ def leave_effect(context: JobContext) -> None:
 
 
 @job(takes_context=True)
-def wait_until_told(context: JobContext, seconds: float = 60.0, heed: bool = True) -> str:
-    """Run for long; with ``heed``, end when the worker says so."""
+def wait_until_told(context: JobContext, seconds: float = 60.0, heed: bool = True, begun: str = "") -> str:
+    """Run for long; with ``heed``, end when the worker says so. ``begun`` is a file that tells that it has begun."""
+    if begun:
+        Path(begun).touch()
     end = threading.Event()
     for _ in range(int(seconds / 0.02)):
         if heed and context.should_stop():
             return "told to stop"
         end.wait(0.02)
     return "not told"
-
-
-@job
-def begin_and_wait(path: str) -> None:
-    """Tell by a file that it has begun, and then run for long."""
-    Path(path).touch()
-    threading.Event().wait(60)
 
 
 @job(max_attempts=2, backoff=0)
@@ -75,7 +70,8 @@ def nap(seconds: float = 0.001) -> None:
 
 @job
 def wait_for_file(path: str) -> None:
-    """Run until the file exists, whatever the worker says."""
+    """Run until the file exists, whatever the worker says; one beside it tells that it has begun."""
+    Path(f"{path}.begun").touch()
     end = threading.Event()
     while not os.path.exists(path):  # noqa: PTH110 - a job's arguments are texts
         end.wait(0.02)
