@@ -248,12 +248,12 @@ class TestFailures:
         declare(store)
         declare(store, "other")
         run(START)
-        tick = store.tick_schedule
+        tick_schedule = store.tick_schedule
 
-        def fail(schedule, *args, **kwargs):
-            if schedule.key == "other":
+        def fail(tick, *args, **kwargs):
+            if tick.schedule.key == "other":
                 raise OperationalError("disk full")
-            return tick(schedule, *args, **kwargs)
+            return tick_schedule(tick, *args, **kwargs)
 
         monkeypatch.setattr(store, "tick_schedule", fail)
         run(at("07:10"))
