@@ -28,7 +28,7 @@ from django_jobs.store.rows import Ended, JobRow, Outcome
 from django_jobs.worker.attempted import Attempted
 from django_jobs.worker.failures import with_error
 from django_jobs.worker.finishing import finish, reconcile
-from django_jobs.worker.parts import one_line, pause_after, until
+from django_jobs.worker.parts import log_exception, one_line, pause_after, until
 from django_jobs.worker.retention import Retention
 
 logger = logging.getLogger("django_jobs.worker")
@@ -206,7 +206,7 @@ class Completer:
                     else:  # set aside after a try whose answer may have been lost
                         self._write(store, self._free_again(store, number), repeated=True)
                 except Exception:
-                    logger.exception("The completer failed; %d outcomes are lost", len(batch))
+                    log_exception(logger, "The completer failed; %d outcomes are lost", len(batch))
                     self.lost += len(batch)
                 finally:
                     with self._lock:
@@ -448,7 +448,7 @@ class Completer:
         try:
             self._on_stored(batch, by_id)
         except BaseException:  # the site's code: whatever it raises, the writer must live
-            logger.exception("What is to happen after outcomes are stored failed")
+            log_exception(logger, "What is to happen after outcomes are stored failed")
 
 
 def _size(attempted: Attempted) -> int:

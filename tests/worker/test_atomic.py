@@ -9,6 +9,7 @@ from django.db.transaction import TransactionManagementError
 
 from django_jobs import ClaimLost, InvalidJob, Snooze, current_job, job, registry
 from django_jobs.models import Job
+from django_jobs.signals import job_finished
 from django_jobs.worker import atomic
 from tests.waiting import eventually
 from tests.worker.fakes import TIMEOUT, Gate
@@ -20,6 +21,19 @@ pytestmark = pytest.mark.usefixtures("transactional_db")
 def leave_effect():
     context = current_job()
     Effect.objects.create(job_id=context.job.id, claims=context.job.claims, pid=0)
+
+
+@pytest.fixture
+def finished():
+    """The id and the outcome of each job that ``job_finished`` tells of."""
+    told = []
+
+    def hear(job, outcome, **_):
+        told.append((job.id, outcome))
+
+    job_finished.connect(hear)
+    yield told
+    job_finished.disconnect(hear)
 
 
 def take_away(job_id):
@@ -202,6 +216,32 @@ def test_complete_commits_both_and_what_is_raised_after_that_changes_nothing(liv
     assert (worker.statistics.failed, worker.statistics.dropped) == (0, 0)
     eventually(lambda: "attempt 1 of 1 completed" in caplog.text)
     assert "after it had completed itself it raised ValueError: after the completion" in caplog.text
+
+
+@pytest.mark.parametrize("is_atomic", [True, False])
+def test_what_waits_for_the_commit_and_raises_hides_no_completion(live, define, caplog, finished, is_atomic):
+    caplog.set_level(logging.INFO)
+
+    def fail():
+        raise ValueError("after the commit")
+
+    def work():
+        leave_effect()
+        transaction.on_commit(fail)
+        return "mine"
+
+    def complete():
+        with transaction.atomic():
+            current_job().complete(work())
+
+    job = define(work if is_atomic else complete, atomic=is_atomic).enqueue()
+    worker = live(size=1)
+
+    eventually(lambda: worker.statistics.completed == 1)
+    assert (job.refresh().state, job.result, job.errors) == ("completed", "mine", [])
+    assert Effect.objects.count() == 1
+    assert finished == [(job.id, "completed")]
+    assert "after it had completed itself it raised ValueError: after the commit" in caplog.text
 
 
 def test_a_completion_that_is_rolled_back_is_none(live, define):
