@@ -51,6 +51,7 @@ class AttemptState:
         "row",
         "told_cancelled",
         "told_late",
+        "unsure",
         "watch",
     )
 
@@ -59,6 +60,8 @@ class AttemptState:
         self.watch = watch
         # The encoded value of each key that is still to be merged into the job's metadata.
         self.metadata: dict[str, str] = {}
+        # What was to be merged later, and was merged in a transaction that may yet be rolled back.
+        self.unsure: dict[str, str] = {}
         self.progressed_at: float | None = None
         # It has stored its own completion, with this result, in a transaction that is committed.
         self.completed = False
@@ -90,8 +93,14 @@ class AttemptState:
     def take_metadata(self) -> str | None:
         """What is still to be merged, as a JSON object; it is the caller's to store from now on."""
         with self.lock:
-            values, self.metadata = self.metadata, {}
+            values, self.metadata, self.unsure = {**self.unsure, **self.metadata}, {}, {}
         return joined(values) if values else None
+
+    def merged(self, keys: Iterable[str]) -> None:
+        """The database has these keys for good."""
+        with self.lock:
+            for key in keys:
+                self.unsure.pop(key, None)
 
 
 def joined(values: Mapping[str, str]) -> str:
@@ -283,7 +292,7 @@ class JobContext:
                     raise NotStorable(_too_much(f"what is to be merged later has {size:,} bytes,", most))
                 return
         try:
-            self._flush(state)
+            self._flush(state, before)
         except NotStorable:
             state.take_back(texts, before)
             raise
@@ -295,8 +304,11 @@ class JobContext:
         else:
             await sync_to_async(self.merge_metadata)(values)
 
-    def _flush(self, state: AttemptState) -> None:
-        """Store what is to be merged, now."""
+    def _flush(self, state: AttemptState, later: Mapping[str, str] | None = None) -> None:
+        """Store what is to be merged, now.
+
+        :param later: what of it has to be stored whatever becomes of the transaction that is open, if one is.
+        """
         assert self.job is not None
         with state.lock:
             values, state.metadata = state.metadata, {}
@@ -314,6 +326,14 @@ class JobContext:
             raise
         if not merged:
             self._lose(state)
+        if later and _is_in_transaction(self.using):
+            with state.lock:
+                state.unsure.update(later)
+        if state.unsure:
+            if _is_in_transaction(self.using):
+                transaction.on_commit(partial(state.merged, list(values)), using=self.using)
+            else:
+                state.merged(values)
 
     # -- outcomes --------------------------------------------------------------------------------------------------
 
@@ -361,7 +381,7 @@ class JobContext:
             return False
         if state.metadata:  # a finished job takes none
             try:
-                self._flush(state)
+                self._flush(state, dict(state.metadata))
             except NotStorable as error:
                 state.take_metadata()
                 logger.error("The metadata of job %s is not stored: %s", self.job.id, error)
@@ -382,9 +402,12 @@ class JobContext:
         # being called, and the completion is stored all the same.
         connection = connections[using]
         waiting = connection.run_on_commit
-        # Not in the transaction of a TestCase, which commits nothing, and counts what was there before.
-        of_a_test = any(getattr(block, "_from_testcase", False) for block in connection.atomic_blocks)
-        if waiting and waiting[-1][1] is state.completing and not of_a_test:
+        # Not within a TestCase, which commits nothing, and counts what was there before.
+        if (
+            waiting
+            and waiting[-1][1] is state.completing
+            and not any(map(_is_of_a_test, connection.atomic_blocks))
+        ):
             waiting.insert(0, waiting.pop())
         return True
 
@@ -423,6 +446,15 @@ def _too_much(what: str, most: int) -> str:
         f"{what} over the limit of {most:,} bytes as JSON; store the data elsewhere, and its key here, or raise "
         f"DJANGO_JOBS['MAX_METADATA_BYTES']"
     )
+
+
+def _is_in_transaction(using: str) -> bool:
+    """Whether a transaction is open; that around a TestCase is none."""
+    return not all(map(_is_of_a_test, connections[using].atomic_blocks))
+
+
+def _is_of_a_test(block: Any) -> bool:
+    return getattr(block, "_from_testcase", False)
 
 
 def _in_event_loop() -> bool:
