@@ -244,6 +244,8 @@ class JobContext:
         if self.job is None:
             return None
         state = state_of(self._here)
+        if self._has_completed(state):  # it is done; nobody looks at how far
+            return None
         now = time.monotonic()
         with state.lock:
             if state.progressed_at == math.inf:  # it is too much
@@ -277,11 +279,16 @@ class JobContext:
         :raises NotStorable: for values that can't be stored, or are too much with what the job has; the message says
             what, where, and what to do. Nothing was stored.
         :raises ClaimLost: when the job is no longer this worker's; nothing was stored.
+        :raises RuntimeError: when the job has completed itself: a finished job takes none.
         """
         texts = _encoded(values)
         if self.job is None or not texts:
             return
         state = state_of(self._here)
+        if self._has_completed(state):
+            raise RuntimeError(
+                f"Job {self.job.id} has completed itself already, and takes no metadata. Merge it before complete()."
+            )
         with state.lock:
             before = dict(state.metadata)
             state.metadata.update(texts)
@@ -377,7 +384,7 @@ class JobContext:
                 f"{using!r}. Call it inside transaction.atomic(using={using!r}), or just return the result."
             )
         state = state_of(self._here)
-        if state.completed or state.is_completing(using):
+        if self._has_completed(state):
             return False
         if state.metadata:  # a finished job takes none
             try:
@@ -410,6 +417,10 @@ class JobContext:
         ):
             waiting.insert(0, waiting.pop())
         return True
+
+    def _has_completed(self, state: AttemptState) -> bool:
+        """Whether the job has completed itself: for good, or in the transaction that is open."""
+        return state.completed or (state.completing is not None and state.is_completing(self.using))
 
     def _lose(self, state: AttemptState) -> NoReturn:
         assert self.job is not None

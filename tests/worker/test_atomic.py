@@ -326,6 +326,34 @@ def test_complete_twice_is_refused_and_the_transaction_rolled_back(live, define)
     assert (job.state, Effect.objects.count()) == ("scheduled", 0)
 
 
+def test_who_has_completed_itself_takes_no_more_metadata_and_has_lost_no_claim(live, define):
+    told = []
+
+    def work():
+        context = current_job()
+        with transaction.atomic():
+            context.merge_metadata({"before": 1})
+            context.complete()
+            context.progress(1)
+            with pytest.raises(
+                RuntimeError, match=r"has completed itself already.* before complete\(\)"
+            ) as refusal:
+                context.merge_metadata({"after": 1})
+            told.append(type(refusal.value))
+        context.progress(2)
+        with pytest.raises(RuntimeError) as refusal:
+            context.merge_metadata({"after": 1}, later=True)
+        told.append(type(refusal.value))
+        told.append(context.should_stop())
+
+    job = define(work, max_attempts=1).enqueue()
+    worker = live(size=1)
+
+    eventually(lambda: worker.statistics.completed == 1)
+    assert (job.refresh().state, job.metadata) == ("completed", {"before": 1})
+    assert told == [RuntimeError, RuntimeError, False]
+
+
 def test_a_lost_claim_is_told_and_should_stop_says_so_from_then_on(live, define):
     stops = []
 
