@@ -4,7 +4,7 @@ import logging
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.transaction import TransactionManagementError
 
 from django_jobs import ClaimLost, InvalidJob, Snooze, current_job, job, registry
@@ -240,8 +240,8 @@ def test_what_waits_for_the_commit_and_raises_hides_no_completion(live, define, 
     eventually(lambda: worker.statistics.completed == 1)
     assert (job.refresh().state, job.result, job.errors) == ("completed", "mine", [])
     assert Effect.objects.count() == 1
-    assert finished == [(job.id, "completed")]
-    assert "after it had completed itself it raised ValueError: after the commit" in caplog.text
+    eventually(lambda: finished == [(job.id, "completed")])
+    eventually(lambda: "after it had completed itself it raised ValueError: after the commit" in caplog.text)
 
 
 def test_a_completion_that_is_rolled_back_is_none(live, define):
@@ -390,6 +390,33 @@ def test_a_failed_commit_is_the_job_s_failure(live, define):
         "django.db.utils.IntegrityError",
         0,
     )
+
+
+def test_a_commit_whose_answer_is_lost_is_told_as_what_it_is(live, define, finished, caplog):
+    """The attempt sees an error; the database has effect and completion."""
+    caplog.set_level(logging.INFO)
+
+    def work():
+        leave_effect()
+        commit = connection._commit
+
+        def commit_and_lose_the_answer():
+            del connection._commit
+            commit()
+            raise OperationalError("server closed the connection unexpectedly")
+
+        connection._commit = commit_and_lose_the_answer
+        return "mine"
+
+    job = define(work, atomic=True).enqueue()
+    worker = live(size=1)
+
+    eventually(lambda: worker.statistics.completed == 1)
+    assert (job.refresh().state, job.result, job.attempt) == ("completed", "mine", 1)
+    assert Effect.objects.count() == 1
+    eventually(lambda: finished == [(job.id, "completed")])
+    assert (worker.statistics.failed, worker.statistics.dropped) == (0, 0)
+    eventually(lambda: "attempt 1 of 5 completed" in caplog.text)
 
 
 def test_an_async_job_completes_itself_in_its_synchronous_part(live, define):
