@@ -30,6 +30,7 @@ class AttemptState:
         "row",
         "told_cancelled",
         "told_late",
+        "unsure",
         "watch",
     )
 
@@ -38,6 +39,8 @@ class AttemptState:
         self.watch = watch
         # The encoded value of each key that is still to be merged into the job's metadata.
         self.metadata: dict[str, str] = {}
+        # What was to be merged later, and was merged in a transaction that may yet be rolled back.
+        self.unsure: dict[str, str] = {}
         self.progressed_at: float | None = None
         # It has stored its own completion, with this result, in a transaction that is committed.
         self.completed = False
@@ -69,8 +72,14 @@ class AttemptState:
     def take_metadata(self) -> str | None:
         """What is still to be merged, as a JSON object; it is the caller's to store from now on."""
         with self.lock:
-            values, self.metadata = self.metadata, {}
+            values, self.metadata, self.unsure = {**self.unsure, **self.metadata}, {}, {}
         return joined(values) if values else None
+
+    def merged(self, keys: Iterable[str]) -> None:
+        """The database has these keys for good."""
+        with self.lock:
+            for key in keys:
+                self.unsure.pop(key, None)
 
 
 def joined(values: Mapping[str, str]) -> str:

@@ -104,10 +104,14 @@ class JobContext:
     def heartbeat(self) -> bool:
         """Start the job's timeout anew: for a job that takes long, step by step. Costs nothing, so call it freely.
 
-        :returns: False when it came too late: the time is over, and the job should end. True otherwise.
+        :returns: False when it came too late: the time is over, and the job should end; if it returns then, it ends as
+            timed out. True otherwise.
         """
         state: AttemptState | None = self._here[STATE]
-        return state is None or state.watch is None or state.watch.extend()
+        if state is None or state.watch is None or state.watch.extend():
+            return True
+        state.told_late = True
+        return False
 
     def told(self) -> Literal["cancelled", "late"] | None:
         """Why the job was told to end by itself, if it was."""
@@ -151,6 +155,8 @@ class JobContext:
         if self.job is None:
             return None
         state = state_of(self._here)
+        if self._has_completed(state):  # it is done; nobody looks at how far
+            return None
         now = time.monotonic()
         with state.lock:
             if state.progressed_at == math.inf:  # it is too much
@@ -184,11 +190,16 @@ class JobContext:
         :raises NotStorable: for values that can't be stored, or are too much with what the job has; the message says
             what, where, and what to do. Nothing was stored.
         :raises ClaimLost: when the job is no longer this worker's; nothing was stored.
+        :raises RuntimeError: when the job has completed itself: a finished job takes none.
         """
         texts = _encoded(values)
         if self.job is None or not texts:
             return
         state = state_of(self._here)
+        if self._has_completed(state):
+            raise RuntimeError(
+                f"Job {self.job.id} has completed itself already, and takes no metadata. Merge it before complete()."
+            )
         with state.lock:
             before = dict(state.metadata)
             state.metadata.update(texts)
@@ -199,7 +210,7 @@ class JobContext:
                     raise NotStorable(_too_much(f"what is to be merged later has {size:,} bytes,", most))
                 return
         try:
-            self._flush(state)
+            self._flush(state, before)
         except NotStorable:
             state.take_back(texts, before)
             raise
@@ -211,8 +222,11 @@ class JobContext:
         else:
             await sync_to_async(self.merge_metadata)(values)
 
-    def _flush(self, state: AttemptState) -> None:
-        """Store what is to be merged, now."""
+    def _flush(self, state: AttemptState, later: Mapping[str, str] | None = None) -> None:
+        """Store what is to be merged, now.
+
+        :param later: what of it has to be stored whatever becomes of the transaction that is open, if one is.
+        """
         assert self.job is not None
         with state.lock:
             values, state.metadata = state.metadata, {}
@@ -230,6 +244,14 @@ class JobContext:
             raise
         if not merged:
             self._lose(state)
+        if later and _is_in_transaction(self.using):
+            with state.lock:
+                state.unsure.update(later)
+        if state.unsure:
+            if _is_in_transaction(self.using):
+                transaction.on_commit(partial(state.merged, list(values)), using=self.using)
+            else:
+                state.merged(values)
 
     # -- outcomes --------------------------------------------------------------------------------------------------
 
@@ -273,11 +295,11 @@ class JobContext:
                 f"{using!r}. Call it inside transaction.atomic(using={using!r}), or just return the result."
             )
         state = state_of(self._here)
-        if state.completed or state.is_completing(using):
+        if self._has_completed(state):
             return False
         if state.metadata:  # a finished job takes none
             try:
-                self._flush(state)
+                self._flush(state, dict(state.metadata))
             except NotStorable as error:
                 state.take_metadata()
                 logger.error("The metadata of job %s is not stored: %s", self.job.id, error)
@@ -294,7 +316,22 @@ class JobContext:
             self._lose(state)
         state.completing = partial(_completed, state, text, ended[0].job)
         transaction.on_commit(state.completing, using=using)
+        # First of all that waits for the commit: a function of the job's own that raises keeps those behind it from
+        # being called, and the completion is stored all the same.
+        connection = connections[using]
+        waiting = connection.run_on_commit
+        # Not within a TestCase, which commits nothing, and counts what was there before.
+        if (
+            waiting
+            and waiting[-1][1] is state.completing
+            and not any(map(_is_of_a_test, connection.atomic_blocks))
+        ):
+            waiting.insert(0, waiting.pop())
         return True
+
+    def _has_completed(self, state: AttemptState) -> bool:
+        """Whether the job has completed itself: for good, or in the transaction that is open."""
+        return state.completed or (state.completing is not None and state.is_completing(self.using))
 
     def _lose(self, state: AttemptState) -> NoReturn:
         assert self.job is not None
@@ -331,6 +368,15 @@ def _too_much(what: str, most: int) -> str:
         f"{what} over the limit of {most:,} bytes as JSON; store the data elsewhere, and its key here, or raise "
         f"DJANGO_JOBS['MAX_METADATA_BYTES']"
     )
+
+
+def _is_in_transaction(using: str) -> bool:
+    """Whether a transaction is open; that around a TestCase is none."""
+    return not all(map(_is_of_a_test, connections[using].atomic_blocks))
+
+
+def _is_of_a_test(block: Any) -> bool:
+    return getattr(block, "_from_testcase", False)
 
 
 def _in_event_loop() -> bool:

@@ -125,7 +125,9 @@ class _Given(NamedTuple):
             return definition.arguments.encode(args, kwargs, conf.get("MAX_ARGUMENT_BYTES"))
         except InvalidJob as error:
             raise InvalidSchedule(
-                f"{name} can't be called so: {error}", "Correct its args, kwargs and options.", BAD_CALL
+                f"{name} can't be called so: {str(error).rstrip('.')}.",
+                "Correct its args, kwargs and options.",
+                BAD_CALL,
             ) from None
 
 

@@ -278,6 +278,13 @@ class TestQueues:
         assert {queue.name for queue in operations.queues() if queue.paused_at} == {"mail", "slow"}
         assert run("resume", "mail").out == "The queue mail is not paused any more.\n"
 
+    def test_a_queue_that_was_never_paused_is_perhaps_misspelled(self):
+        with pytest.raises(
+            CommandError, match=r"The queue 'mial' was never paused; manage\.py jobs stats lists"
+        ):
+            run("resume", "mial")
+        assert not operations.queues()
+
     def test_stats(self, greet):
         greet.enqueue_many([()] * 12)
         fail(greet, queue_name="mail")

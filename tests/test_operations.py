@@ -16,6 +16,7 @@ from django_jobs.store.selecting import Criteria
 pytestmark = pytest.mark.django_db
 
 HOUR = dt.timedelta(hours=1)
+FAR_EAST, FAR_WEST = dt.timezone(14 * HOUR), dt.timezone(-12 * HOUR)
 
 
 @pytest.fixture
@@ -90,6 +91,8 @@ class TestFilter:
             ("created_before", "yesterday", "created_before is 'yesterday'; it must be a datetime"),
             ("created_after", dt.datetime(2031, 1, 1), "which has no time zone"),
             ("created_after", dt.datetime(9999, 1, 1, tzinfo=dt.UTC), "between the years 1970 and 9000"),
+            ("created_after", dt.datetime.min.replace(tzinfo=FAR_EAST), "between the years 1970 and 9000"),
+            ("created_before", dt.datetime.max.replace(tzinfo=FAR_WEST), "between the years 1970 and 9000"),
         ],
     )
     def test_what_no_job_can_have_is_refused_before_any_sql(
@@ -462,6 +465,12 @@ class TestTagged:
 
         assert operations.tagged("red", window=3) == []
         assert len(operations.tagged("red", window=4)) == 1
+
+    def test_nothing_is_no_tag_and_does_not_find_all_jobs(self, nothing):
+        nothing.enqueue()
+
+        with pytest.raises(InvalidFilter, match="The tag None must be a string or a model instance"):
+            operations.tagged(None)
 
     def test_an_instance_that_was_not_saved(self):
         with pytest.raises(InvalidFilter, match="without a primary key"):

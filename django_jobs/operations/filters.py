@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from django_jobs import limits
 from django_jobs.exceptions import InvalidJob
+from django_jobs.options import EARLIEST, LATEST
 from django_jobs.serialization import find_problem, shown
 from django_jobs.states import State
 from django_jobs.store.selecting import Criteria
@@ -223,7 +224,7 @@ def checked_moment(value: Any, field: str) -> dt.datetime | None:
             )
         value = timezone.make_aware(value, timezone.get_default_timezone())
     assert isinstance(value, dt.datetime)
-    if not 1970 <= value.astimezone(dt.UTC).year <= 9000:
+    if not EARLIEST <= value <= LATEST:
         raise InvalidFilter(f"{field} is {value!r}; it must lie between the years 1970 and 9000.")
     return value
 

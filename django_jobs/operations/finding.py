@@ -170,6 +170,8 @@ def tagged(
     """
     _check_whole("limit", limit, 0)
     _check_whole("window", window, 0)
+    if what is None:  # to a filter, that is any tag
+        raise InvalidFilter("The tag None must be a string or a model instance.")
     criteria = Filter(tag=what).criteria
     store = django_store(jobs_database(using))
     ids: list[int] = []

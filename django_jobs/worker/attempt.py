@@ -140,7 +140,7 @@ class Runner:
             return outcomes.undecodable(job, definition, error)
         here = [job, definition, self.signs, None]
         interruption = _Interruption(here)
-        self._watch(here, give_up, interruption.cancel)
+        self._watch(here, give_up, interruption.late)
         self.signs.follow(interruption.told)
         interruption.told()  # what was said before it followed
         try:
@@ -225,13 +225,13 @@ class Runner:
         if watch is not None and self.timeouts is not None and not self.timeouts.end(watch):
             return GIVEN_UP
         metadata = state.take_metadata()
-        word = isinstance(error, Control) or (error is None and issubclass(type(result), Control))
-        interrupted = isinstance(error, asyncio.CancelledError)
+        word = issubclass(type(result if error is None else error), Control)
+        interrupted = issubclass(type(error), asyncio.CancelledError)
         if state.completed:
             attempted = outcomes.stored(state.row or job, state.result, error, seconds)
         elif state.told_cancelled and not word and (error is None or interrupted):
             attempted = outcomes.cancelled(job, result, seconds)
-        elif watch is not None and not word and (state.told_late or (interrupted and watch.is_late())):
+        elif watch is not None and not word and (state.told_late):
             attempted = outcomes.timed_out(job, definition, watch.seconds, seconds, error)
         else:
             attempted = outcomes.usual(job, definition, result, error, seconds)
@@ -257,6 +257,16 @@ class _Interruption:
             if cancelled:
                 state_of(self.here).told_cancelled = True
             self.cancel()
+
+    def late(self) -> None:
+        """Its time is over. From any thread."""
+        with contextlib.suppress(RuntimeError):  # as below
+            self.event_loop.call_soon_threadsafe(self._cancel_late)
+
+    def _cancel_late(self) -> None:
+        # On the loop, so that the task is not over, or else can't be cancelled: it was told so, whatever it does then.
+        if self.task.cancel():
+            state_of(self.here).told_late = True
 
     def cancel(self) -> None:
         """Cancel the task, from any thread."""

@@ -19,7 +19,7 @@ from django_jobs.store.base import Store
 from django_jobs.store.rows import JobRow
 from django_jobs.worker.attempted import Attempted
 from django_jobs.worker.held_rows import HeldRows
-from django_jobs.worker.parts import one_line, until
+from django_jobs.worker.parts import log_exception, one_line, until
 from django_jobs.worker.retention import Retention
 from django_jobs.worker.writing import OnStored, Writing
 
@@ -192,7 +192,7 @@ class Completer:
                     else:  # set aside after a try whose answer may have been lost
                         self.writing.write(store, self._free_again(store, number), repeated=True)
                 except Exception:
-                    logger.exception("The completer failed; %d outcomes are lost", len(batch))
+                    log_exception(logger, "The completer failed; %d outcomes are lost", len(batch))
                     self.writing.lost += len(batch)
                 finally:
                     with self._lock:

@@ -22,6 +22,7 @@ from django_jobs.store.rows import JobRow
 from django_jobs.worker import connections
 from django_jobs.worker.attempt import FOR_THE_LOOP, GIVEN_UP, Attempted, Instead, Runner, broken
 from django_jobs.worker.buffer import Buffer
+from django_jobs.worker.parts import log_exception
 from django_jobs.worker.timeouts import Record
 
 logger = logging.getLogger("django_jobs.worker")
@@ -173,7 +174,7 @@ class Executors:
                 return self._work(slot)
             except BaseException:
                 # No job's error comes here. Whatever it is: a pool must not lose its threads one by one.
-                logger.exception("An executor failed beside its jobs, and goes on")
+                log_exception(logger, "An executor failed beside its jobs, and goes on")
                 slot.job = None
                 connections.close_all()
                 time.sleep(RECOVERY_SECONDS)
@@ -205,7 +206,7 @@ class Executors:
                     return attempted
             except BaseException as error:
                 # Ours, not the job's: what the job raises ends up in its outcome. The thread must live.
-                logger.exception("The executor failed at job %s", job.id)
+                log_exception(logger, "The executor failed at job %s", job.id)
                 attempted = broken(job, error)
             connected = tidy()
             slot.done += 1
@@ -262,7 +263,7 @@ class Executors:
             attempt = self.runner.arun(job, partial(self._give_up, slot, None))
             self.runner.loop.run(job, attempt, partial(self._task_ended, slot, job))
         except BaseException as error:
-            logger.exception("The executor failed at job %s", job.id)
+            log_exception(logger, "The executor failed at job %s", job.id)
             self._end_on_loop(slot, broken(job, error))
 
     def _task_ended(self, slot: Slot, job: JobRow, task: asyncio.Task[Any]) -> None:
@@ -335,7 +336,7 @@ class Executors:
             attempted = record()
         except BaseException as error:
             assert job is not None
-            logger.exception("The executor failed at job %s", job.id)
+            log_exception(logger, "The executor failed at job %s", job.id)
             attempted = broken(job, error)
         self._emit(slot, attempted)
 
@@ -347,5 +348,5 @@ class Executors:
             self.emit(attempted)
         except BaseException:
             # As in _keep_at_work(): the place must not be lost.
-            logger.exception("The outcome of job %s could not be handed on", attempted.job.id)
+            log_exception(logger, "The outcome of job %s could not be handed on", attempted.job.id)
         slot.job = None

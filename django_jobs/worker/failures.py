@@ -20,10 +20,13 @@ LARGEST_NUMBER = 10**9  # of an error; above it somebody else has counted
 
 def class_name(error: BaseException | type[BaseException]) -> str:
     """The dotted name of an exception's class; of the built-in ones the bare name."""
-    kind = error if isinstance(error, type) else type(error)
-    module = getattr(kind, "__module__", None)
-    name = getattr(kind, "__qualname__", None) or str(kind)
-    full = name if module in (None, "builtins") else f"{module}.{name}"
+    kind = error if issubclass(type(error), type) else type(error)
+    try:
+        module = getattr(kind, "__module__", None)
+        name = getattr(kind, "__qualname__", None) or str(kind)
+        full = name if module in (None, "builtins") else f"{module}.{name}"
+    except BaseException:  # of a metaclass that answers for it
+        full = "(an exception whose class can't be named)"
     return printable(full)[: limits.ERROR_CLASS_LENGTH]
 
 

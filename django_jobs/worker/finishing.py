@@ -91,6 +91,18 @@ def reconcile(
                 and item.job.values[CLAIMS] == attempted.outcome.claims
             ):
                 by_id[item.id] = item._replace(stored=True)
+    unstored = [item for item in ended if not item.stored]
+    if unstored:
+        claims = {attempted.outcome.id: attempted.outcome.claims for attempted in batch}
+        for item in unstored:
+            # Completed in this very claim: the job's own transaction has done that, though the attempt does not know,
+            # since the answer to its commit was lost, or it was given up before.
+            if (
+                item.state == "completed"
+                and item.job is not None
+                and item.job.values[CLAIMS] == claims.get(item.id)
+            ):
+                by_id[item.id] = item._replace(stored=True)
     for attempted in batch:
         if attempted.stored:
             # The job has completed itself, and has committed that; the finish found it so, or it is deleted by now.

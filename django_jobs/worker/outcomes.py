@@ -18,6 +18,7 @@ from django_jobs.store.outcomes import CANCELLED, COMPLETED, FAILED, RETRY, SNOO
 from django_jobs.store.rows import ATTEMPT, ERRORS, JobRow, Outcome
 from django_jobs.worker.attempted import TIMED_OUT, Attempted
 from django_jobs.worker.failures import class_name, message_of, stack_of, traceback_of, with_error
+from django_jobs.worker.parts import log_exception
 from django_jobs.worker.timeouts import Watch
 
 logger = logging.getLogger("django_jobs.attempts")
@@ -35,12 +36,12 @@ def usual(
 ) -> Attempted:
     """The function has returned, or raised, of its own accord."""
     if error is not None:
-        if isinstance(error, Control):
-            return controlled(job, definition, error, seconds)
+        if issubclass(type(error), Control):  # isinstance() would ask the exception what it is
+            return controlled(job, definition, cast("Control", error), seconds)
         return failed(job, definition, error, seconds)
     if result is None:
         return Attempted(Outcome(job.id, job.claims, COMPLETED), job, seconds)
-    if issubclass(type(result), Control):  # isinstance() would ask a lazy object what it stands for
+    if issubclass(type(result), Control):  # and a lazy object what it stands for
         return controlled(job, definition, result, seconds)
     try:
         text = encode_result(result)
@@ -160,14 +161,14 @@ def recorded(
 ) -> Attempted:
     """An outcome with an error: its class, message and traceback are added to the job's errors."""
     # A word of the handler's that came of an error (raise Fail(...) from error) is told by that error.
-    cause = error.__cause__ if isinstance(error, Control) and error.__cause__ is not None else error
+    cause = error.__cause__ if issubclass(type(error), Control) and error.__cause__ is not None else error
     name = name or class_name(cause)
     message = message_of(error)
-    trace = "" if isinstance(error, Cancel) else traceback_of(error, ours=False)
+    trace = "" if issubclass(type(error), Cancel) else traceback_of(error, ours=False)
     try:
         errors = with_error(job, name, message, trace)
     except Exception:
-        logger.exception("The error of job %s could not be recorded in full", job.id)
+        log_exception(logger, "The error of job %s could not be recorded in full", job.id)
         errors = with_error(job, name, "", "")
     attempted = Attempted(
         Outcome(job.id, job.claims, kind, delay, name, errors), job, seconds, f"{name}: {message}", trace
@@ -201,7 +202,7 @@ def broken(job: JobRow, error: BaseException) -> Attempted:
         message = f"The worker failed at this job: {class_name(error)}: {message_of(error)}"
         errors = with_error(job, name, message, traceback_of(error))
     except BaseException:
-        logger.exception("What the worker failed at, at job %s, could not be recorded", job.id)
+        log_exception(logger, "What the worker failed at, at job %s, could not be recorded", job.id)
     return Attempted(Outcome(job.id, job.claims, RETRY, UNREGISTERED_DELAY, name, errors), job, 0.0, message)
 
 

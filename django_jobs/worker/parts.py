@@ -134,6 +134,15 @@ class StopRequest:
         return self.made
 
 
+def log_exception(log: logging.Logger, message: str, *args: object) -> None:
+    """``log.exception()`` where work must go on: an exception may fail at being told, a handler at telling."""
+    try:
+        log.exception(message, *args)
+    except BaseException:
+        with contextlib.suppress(BaseException):
+            log.error("%s (what it was can't be told)", message % args)
+
+
 def one_line(error: BaseException) -> str:
     """An error in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"

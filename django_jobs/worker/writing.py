@@ -20,7 +20,7 @@ from django_jobs.worker.attempted import Attempted
 from django_jobs.worker.failures import with_error
 from django_jobs.worker.finishing import finish, reconcile
 from django_jobs.worker.held_rows import HeldRows
-from django_jobs.worker.parts import one_line, pause_after, until
+from django_jobs.worker.parts import log_exception, one_line, pause_after, until
 from django_jobs.worker.retention import Retention
 
 logger = logging.getLogger("django_jobs.worker")
@@ -166,7 +166,7 @@ class Writing:
         try:
             self._on_stored(batch, by_id)
         except BaseException:  # the site's code: whatever it raises, the writer must live
-            logger.exception("What is to happen after outcomes are stored failed")
+            log_exception(logger, "What is to happen after outcomes are stored failed")
 
 
 def _is_of_an_outcome(error: Exception) -> bool:

@@ -4,11 +4,12 @@ import logging
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.transaction import TransactionManagementError
 
 from django_jobs import ClaimLost, InvalidJob, Snooze, current_job, job, registry
 from django_jobs.models import Job
+from django_jobs.signals import job_finished
 from django_jobs.worker import atomic
 from tests.waiting import eventually
 from tests.worker.fakes import TIMEOUT, Gate
@@ -20,6 +21,19 @@ pytestmark = pytest.mark.usefixtures("transactional_db")
 def leave_effect():
     context = current_job()
     Effect.objects.create(job_id=context.job.id, claims=context.job.claims, pid=0)
+
+
+@pytest.fixture
+def finished():
+    """The id and the outcome of each job that ``job_finished`` tells of."""
+    told = []
+
+    def hear(job, outcome, **_):
+        told.append((job.id, outcome))
+
+    job_finished.connect(hear)
+    yield told
+    job_finished.disconnect(hear)
 
 
 def take_away(job_id):
@@ -204,6 +218,32 @@ def test_complete_commits_both_and_what_is_raised_after_that_changes_nothing(liv
     assert "after it had completed itself it raised ValueError: after the completion" in caplog.text
 
 
+@pytest.mark.parametrize("is_atomic", [True, False])
+def test_what_waits_for_the_commit_and_raises_hides_no_completion(live, define, caplog, finished, is_atomic):
+    caplog.set_level(logging.INFO)
+
+    def fail():
+        raise ValueError("after the commit")
+
+    def work():
+        leave_effect()
+        transaction.on_commit(fail)
+        return "mine"
+
+    def complete():
+        with transaction.atomic():
+            current_job().complete(work())
+
+    job = define(work if is_atomic else complete, atomic=is_atomic).enqueue()
+    worker = live(size=1)
+
+    eventually(lambda: worker.statistics.completed == 1)
+    assert (job.refresh().state, job.result, job.errors) == ("completed", "mine", [])
+    assert Effect.objects.count() == 1
+    eventually(lambda: finished == [(job.id, "completed")])
+    eventually(lambda: "after it had completed itself it raised ValueError: after the commit" in caplog.text)
+
+
 def test_a_completion_that_is_rolled_back_is_none(live, define):
     def work():
         with pytest.raises(ZeroDivisionError), transaction.atomic():
@@ -286,6 +326,34 @@ def test_complete_twice_is_refused_and_the_transaction_rolled_back(live, define)
     assert (job.state, Effect.objects.count()) == ("scheduled", 0)
 
 
+def test_who_has_completed_itself_takes_no_more_metadata_and_has_lost_no_claim(live, define):
+    told = []
+
+    def work():
+        context = current_job()
+        with transaction.atomic():
+            context.merge_metadata({"before": 1})
+            context.complete()
+            context.progress(1)
+            with pytest.raises(
+                RuntimeError, match=r"has completed itself already.* before complete\(\)"
+            ) as refusal:
+                context.merge_metadata({"after": 1})
+            told.append(type(refusal.value))
+        context.progress(2)
+        with pytest.raises(RuntimeError) as refusal:
+            context.merge_metadata({"after": 1}, later=True)
+        told.append(type(refusal.value))
+        told.append(context.should_stop())
+
+    job = define(work, max_attempts=1).enqueue()
+    worker = live(size=1)
+
+    eventually(lambda: worker.statistics.completed == 1)
+    assert (job.refresh().state, job.metadata) == ("completed", {"before": 1})
+    assert told == [RuntimeError, RuntimeError, False]
+
+
 def test_a_lost_claim_is_told_and_should_stop_says_so_from_then_on(live, define):
     stops = []
 
@@ -322,6 +390,33 @@ def test_a_failed_commit_is_the_job_s_failure(live, define):
         "django.db.utils.IntegrityError",
         0,
     )
+
+
+def test_a_commit_whose_answer_is_lost_is_told_as_what_it_is(live, define, finished, caplog):
+    """The attempt sees an error; the database has effect and completion."""
+    caplog.set_level(logging.INFO)
+
+    def work():
+        leave_effect()
+        commit = connection._commit
+
+        def commit_and_lose_the_answer():
+            del connection._commit
+            commit()
+            raise OperationalError("server closed the connection unexpectedly")
+
+        connection._commit = commit_and_lose_the_answer
+        return "mine"
+
+    job = define(work, atomic=True).enqueue()
+    worker = live(size=1)
+
+    eventually(lambda: worker.statistics.completed == 1)
+    assert (job.refresh().state, job.result, job.attempt) == ("completed", "mine", 1)
+    assert Effect.objects.count() == 1
+    eventually(lambda: finished == [(job.id, "completed")])
+    assert (worker.statistics.failed, worker.statistics.dropped) == (0, 0)
+    eventually(lambda: "attempt 1 of 5 completed" in caplog.text)
 
 
 def test_an_async_job_completes_itself_in_its_synchronous_part(live, define):

@@ -9,6 +9,7 @@ from django.db import OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from django_jobs import ClaimLost, JobContext, attempt_state, context as contexts, current_job
+from django_jobs.attempt_state import state_of
 from django_jobs.models import Job
 from django_jobs.serialization import NotStorable
 from django_jobs.store import django_store
@@ -133,6 +134,46 @@ def test_what_can_not_be_stored_is_refused_before_any_statement(running, values,
     with CaptureQueriesContext(connection) as captured, pytest.raises(error, match=message):
         running.merge_metadata(values)
     assert len(captured) == 0
+
+
+def test_what_is_left_for_later_outlives_a_transaction_that_is_rolled_back(running):
+    running.merge_metadata({"later": 1, "both": 1}, later=True)
+    with pytest.raises(ZeroDivisionError), transaction.atomic():
+        running.merge_metadata({"both": 2})
+        raise ZeroDivisionError
+    assert stored(running).metadata is None
+
+    with transaction.atomic():
+        running.merge_metadata({"both": 3})
+        with pytest.raises(ZeroDivisionError), transaction.atomic():
+            running.merge_metadata({"both": 4, "later": 4})
+            raise ZeroDivisionError
+
+    assert stored(running).metadata == {"both": 3}
+    assert state_of(running._here).take_metadata() == '{"later":1}'
+
+
+def test_what_a_transaction_has_committed_is_not_left_for_later(running):
+    running.merge_metadata({"a": 1}, later=True)
+    with transaction.atomic():
+        running.merge_metadata({"b": 2})
+        running.merge_metadata({"a": 3})
+
+    assert stored(running).metadata == {"b": 2, "a": 3}
+    assert state_of(running._here).take_metadata() is None
+
+
+def test_what_is_left_for_later_outlives_a_completion_that_is_rolled_back(live, define):
+    def work():
+        current_job().merge_metadata({"later": 1}, later=True)
+        with transaction.atomic():
+            current_job().complete()
+            raise ZeroDivisionError
+
+    job = define(work, max_attempts=1).enqueue()
+    live(size=1)
+
+    assert (job.wait(TIMEOUT).state, job.metadata) == ("failed", {"later": 1})
 
 
 def test_all_metadata_together_is_bounded_and_what_is_too_much_is_refused_alone(running, settings):

@@ -99,6 +99,28 @@ def test_a_job_counts_as_running_until_its_outcome_is_handed_over(executors, def
     gate.open()
 
 
+class NameOf(type):
+    @property
+    def __module__(cls):
+        raise ValueError("it has no module")
+
+
+class Nameless(Exception, metaclass=NameOf):
+    """Fails at being told, in logging too."""
+
+
+class Untold(Exception):
+    """Fails at being asked what it is, and what it came of."""
+
+    @property
+    def __class__(self):
+        raise ValueError("it has no class")
+
+    @property
+    def __cause__(self):
+        raise ValueError("it has no cause")
+
+
 ERRORS = [
     ValueError("no"),
     SystemExit(3),
@@ -106,6 +128,8 @@ ERRORS = [
     GeneratorExit(),
     Unreadable(SystemExit(3)),
     BaseException("bare"),
+    Nameless(),
+    Untold(),
 ]
 
 
@@ -132,7 +156,9 @@ def test_no_exception_of_a_job_ends_its_thread(executors, define, is_async):
     assert thread.is_alive()
 
 
-@pytest.mark.parametrize("error", [ValueError("ours"), SystemExit(3)], ids=repr)
+@pytest.mark.parametrize(
+    "error", [ValueError("ours"), SystemExit(3), Nameless()], ids=lambda error: type(error).__name__
+)
 def test_a_fault_of_the_worker_s_own_is_an_outcome_too(executors, define, caplog, error):
     class Failing:
         def run(self, job, give_up):

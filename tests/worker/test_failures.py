@@ -66,6 +66,18 @@ def test_a_strange_name_is_storable_and_fits_the_column(kind):
     assert 0 < len(storable(class_name(kind()))) <= 200
 
 
+def test_a_class_that_can_not_be_named_says_so():
+    class Meta(type):
+        @property
+        def __module__(cls):
+            raise SystemExit("gotcha")
+
+    class Strange(Exception, metaclass=Meta):
+        pass
+
+    assert class_name(Strange()) == "(an exception whose class can't be named)"
+
+
 # -- messages ---------------------------------------------------------------------------------------------------------
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import django_jobs
 from django_jobs import InvalidJob, Snooze, TimedOut, current_job, registry
+from django_jobs.attempt_state import running, state_of
 from django_jobs.models import Job
 from django_jobs.worker import event_loop
 from django_jobs.worker.attempt import GIVEN_UP, Runner
@@ -92,6 +93,18 @@ def test_a_job_that_ends_because_its_time_is_over_has_timed_out(define, runner):
     assert (ended.outcome.kind, ended.outcome.delay) == ("retry", 5.0)
     assert ended.outcome.error_class == last_error(ended)["class"] == "django_jobs.TimedOut"
     assert last_error(ended)["message"] == "It took longer than its timeout of 0.05 s."
+
+
+def test_a_heartbeat_that_came_too_late_tells_it_to_end(define, runner):
+    def work():
+        state_of(running.get()).watch.at = 0.0
+        return None if current_job().heartbeat() else "halfway"
+
+    ended = runner.run(row(name=define(work, timeout=SOON, backoff=5).name))
+
+    assert (ended.outcome.kind, ended.outcome.error_class, ended.outcome.result) == (
+        "retry", "django_jobs.TimedOut", None,
+    )  # fmt: skip
 
 
 def test_the_row_s_timeout_goes_before_the_function_s(define, runner):
@@ -401,6 +414,28 @@ def test_an_async_job_is_cancelled_when_its_time_is_over(live, define):
     job.wait(TIMEOUT)
     assert (job.state, job.error_class) == ("failed", "django_jobs.TimedOut")
     assert seen == ["cancelled"]
+
+
+def test_an_async_job_that_returns_when_it_is_cancelled_for_its_time_has_timed_out(live, define):
+    """Half of its work is no completion; its own word counts, as everywhere."""
+
+    async def halfway():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        return "halfway"
+
+    async def later():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        return Snooze(3600)
+
+    late = define(halfway, timeout=SOON, max_attempts=1).enqueue()
+    snoozed = define(later, timeout=SOON, max_attempts=1).enqueue()
+    live()
+
+    late.wait(TIMEOUT)
+    assert (late.state, late.error_class, late.result) == ("failed", "django_jobs.TimedOut", None)
+    eventually(lambda: snoozed.refresh().state == "scheduled")
 
 
 def test_an_async_job_that_does_not_end_is_given_up_too(live, define, short_grace):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
+from django.core.management.base import CommandError
+
 from django_jobs import operations
 from django_jobs.management.jobs.base import Subcommand
 from django_jobs.management.jobs.output import Output
@@ -59,6 +61,8 @@ class Resume(_OnQueues):
 
     def act(self, name: str, using: str) -> QueueRow:
         """Resume it."""
+        if name not in {queue.name for queue in operations.queues(using=using)}:
+            raise CommandError(f"The queue {name!r} was never paused; manage.py jobs stats lists the queues.")
         return operations.resume(name, using=using)
 
     def say(self, queue: QueueRow) -> str:
