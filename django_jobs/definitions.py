@@ -24,6 +24,7 @@ from django_jobs.exceptions import InvalidJob
 from django_jobs.schedules import schedules
 from django_jobs.serialization import shown
 from django_jobs.store.rows import JobRow
+from django_jobs.stored_backoff import Growing
 
 if TYPE_CHECKING:
     from django.db.models import Model
@@ -38,6 +39,8 @@ Delay = float | dt.timedelta
 UniqueOption = bool | str | Callable[..., str | None]
 ExceptionClasses = type[BaseException] | Sequence[type[BaseException]]
 BackoffOption = Delay | Sequence[Delay] | Callable[[int, BaseException | None, Any], Delay] | None
+#: What can be written into a job's row.
+JobBackoff = Delay | Sequence[Delay] | Growing
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,8 @@ class Options:
     pending: bool = False
     tags: Sequence[str | Model] = ()
     timeout: float | dt.timedelta | None = None
+    #: A job's own. What ``@job`` was given is the definition's.
+    backoff: JobBackoff | None = None
 
 
 class JobDefinition(Generic[P, R_co]):
@@ -128,6 +133,7 @@ class JobDefinition(Generic[P, R_co]):
         pending: bool | None = None,
         tags: Sequence[str | Model] | None = None,
         timeout: float | dt.timedelta | None = None,
+        backoff: JobBackoff | None = None,
         **unknown: Any,
     ) -> JobDefinition[P, R_co]:
         """The same function with other options, for the jobs enqueued through what is returned.
@@ -144,6 +150,8 @@ class JobDefinition(Generic[P, R_co]):
         :param pending: wait until an operator releases it (``operations.release``), whatever the time is.
         :param tags: 20 at most, strings or model instances, to find the jobs of something by.
         :param timeout: how long an attempt may take: seconds, or a timedelta.
+        :param backoff: how long to wait after a failed attempt: seconds, a timedelta, a sequence of those, or a policy
+            of :mod:`django_jobs.backoff`. It is written into the job's row, so it can't be a callable of your own.
         :raises InvalidJob: for a value that is not allowed; the message names it.
         """
         if unknown:
@@ -161,6 +169,7 @@ class JobDefinition(Generic[P, R_co]):
             "pending": pending,
             "tags": tags,
             "timeout": timeout,
+            "backoff": backoff,
         }
         changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
         other = object.__new__(type(self))

@@ -12,7 +12,7 @@ from asgiref.sync import sync_to_async
 from django.db import transaction
 from django.utils import timezone
 
-from django_jobs import conf, signals, uniqueness
+from django_jobs import conf, signals, stored_backoff, uniqueness
 from django_jobs.databases import jobs_database
 from django_jobs.exceptions import InvalidArguments, InvalidJob
 from django_jobs.serialization import encode, shown
@@ -21,6 +21,7 @@ from django_jobs.store.rows import JobRow, NewJob
 
 if TYPE_CHECKING:
     from django_jobs.definitions import JobDefinition
+    from django_jobs.stored_backoff import Stored
 
 # Jobs inserted by one statement. More would not be faster, and would hold more memory in the server.
 CHUNK = 5000
@@ -190,7 +191,9 @@ def _more(definition: JobDefinition[Any, Any]) -> More | None:
     key_of = uniqueness.key_function(definition)
     tags = encode(list(options.tags)) if options.tags else None
     timeout = cast("float | None", options.timeout)  # in seconds, once checked
-    if key_of is None and not options.pending and tags is None and timeout is None:
+    # Checked, too.
+    metadata = None if options.backoff is None else stored_backoff.encoded(cast("Stored", options.backoff))
+    if key_of is None and not options.pending and tags is None and timeout is None and metadata is None:
         return None
     seconds = None if options.unique_for is None else int(options.unique_for.total_seconds())
     replace = options.on_duplicate == "replace"
@@ -198,11 +201,12 @@ def _more(definition: JobDefinition[Any, Any]) -> More | None:
     def more(new: NewJob, args: Sequence[Any], kwargs: Mapping[str, Any]) -> NewJob:
         key = key_of(args, kwargs) if key_of is not None else None
         if key is None:
-            return new._replace(pending=options.pending, timeout=timeout, tags=tags)
+            return new._replace(pending=options.pending, timeout=timeout, tags=tags, metadata=metadata)
         return new._replace(
             pending=options.pending,
             timeout=timeout,
             tags=tags,
+            metadata=metadata,
             unique_key=key,
             unique_for=seconds,
             replace=replace,

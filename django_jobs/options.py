@@ -11,7 +11,7 @@ from asgiref.sync import iscoroutinefunction
 from django.conf import settings
 from django.utils import timezone
 
-from django_jobs import limits, tags
+from django_jobs import limits, stored_backoff, tags
 from django_jobs.backoff import as_policy
 from django_jobs.exceptions import InvalidJob
 from django_jobs.serialization import find_problem, shown
@@ -61,6 +61,7 @@ def check(options: Options, name: str) -> Options:
         unique_key=None if options.unique_key is None else plain_text(options.unique_key),
         tags=tags.check(options.tags, name) if options.tags else (),
         timeout=timeout,
+        backoff=None if options.backoff is None else stored_backoff.check(options.backoff, name),
     )
 
 
