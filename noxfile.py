@@ -8,6 +8,8 @@ nox -s "tests(sqlite, python='3.11', django='5.2')" -- -k claim     some tests
 
 from __future__ import annotations
 
+import shutil
+
 import nox
 
 nox.needs_version = ">=2024.10"
@@ -56,5 +58,6 @@ def wheel(session: nox.Session) -> None:
     """The wheel, installed into an empty environment and tried there."""
     session.install("build")
     dist = session.create_tmp()
+    shutil.rmtree(dist)  # what an earlier version left
     session.run("python", "-m", "build", "--outdir", dist, ".")
     session.run("python", ".ci/try_wheel.py", dist)
