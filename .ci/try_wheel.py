@@ -61,7 +61,7 @@ assert (job.state, job.result) == ("completed", "Hello, Ada"), (job.state, job.r
 client = Client()
 client.force_login(User.objects.create_superuser("admin"))
 pages = ["", "job/", f"job/{job.pk}/change/", "queue/", "worker/", "schedule/"]
-for language, word in [("en", "Completed")]:
+for language, word in [("en", "Completed"), ("de", "Abgeschlossen"), ("es", "Completado")]:
     for page in pages:
         reply = client.get(f"/admin/django_jobs/{page}", headers={"Accept-Language": language}, follow=True)
         assert reply.status_code == 200, (page, reply.status_code)

@@ -13,7 +13,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.functional import cached_property
 from django.utils.html import format_html
-from django.utils.translation import gettext, gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _, pgettext
 from django.views.decorators.http import require_POST
 
 from django_jobs import scheduling
@@ -72,7 +72,7 @@ class ShownSchedule:
             return _("paused"), "warning"
         if self.schedule.last_error:
             return _("failing"), "error"
-        return _("active"), "ok"
+        return pgettext("schedule", "active"), "ok"
 
     @property
     def is_declared(self) -> bool:
