@@ -19,7 +19,7 @@ STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help bench bench-check demo serve test test-sqlite test-postgresql install lint format types migrations docs check clean
+.PHONY: help bench bench-check demo serve test test-sqlite test-postgresql install lint format types migrations messages docs check clean
 
 help:  ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +68,10 @@ types: install  ## Check types with mypy, and the public names with pyright too
 
 migrations: install  ## Check that the migrations are those of the models
 	@$(BIN)/python manage.py makemigrations --check --dry-run
+
+messages: install  ## Bring the catalogues up to date and compile them (needs gettext)
+	@cd django_jobs && $(abspath $(BIN))/python -m django makemessages -l de -l es --add-location file --no-wrap --no-obsolete
+	@cd django_jobs && $(abspath $(BIN))/python -m django compilemessages
 
 docs: install  ## Build the documentation into docs/_build/html; a warning is an error
 	@$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html

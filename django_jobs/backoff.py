@@ -42,6 +42,7 @@ class _Growing:
             most = {"jitter": 1.0, "cap": DAY}.get(field.name)
             if most is not None and value > most:
                 raise ValueError(f"{field.name} of a backoff is {value:g}; it must be at most {most:g}")
+            object.__setattr__(self, field.name, value)  # a timedelta in seconds
 
 
 @dataclass(frozen=True)
@@ -119,12 +120,10 @@ def as_policy(backoff: Any) -> Policy:
     """
     if backoff is None:
         return DEFAULT
-    if isinstance(backoff, int | float | dt.timedelta) and not isinstance(backoff, bool):
-        return Fixed(_at_most_a_day(backoff))
-    if isinstance(backoff, Sequence) and not isinstance(backoff, str | bytes):
-        delays = tuple(_at_most_a_day(delay) for delay in backoff)
-        if not delays:
-            raise ValueError("backoff is an empty sequence; give at least one delay")
+    delays = in_seconds(backoff)
+    if isinstance(delays, float):
+        return Fixed(delays)
+    if delays is not None:
         return lambda attempt, *_: delays[min(max(attempt, 1), len(delays)) - 1]
     if isinstance(backoff, type):
         raise TypeError(
@@ -138,6 +137,21 @@ def as_policy(backoff: Any) -> Policy:
         f"backoff is {shown(backoff)}; it must be seconds, a timedelta, a sequence of those, or a callable of "
         f"(attempt, exception, job)"
     )
+
+
+def in_seconds(backoff: Any) -> float | tuple[float, ...] | None:
+    """The delay or the delays that are written down, in seconds; None where ``backoff`` is something else.
+
+    :raises TypeError, ValueError: as :func:`as_policy`.
+    """
+    if isinstance(backoff, int | float | dt.timedelta) and not isinstance(backoff, bool):
+        return _at_most_a_day(backoff)
+    if isinstance(backoff, Sequence) and not isinstance(backoff, str | bytes):
+        delays = tuple(_at_most_a_day(delay) for delay in backoff)
+        if not delays:
+            raise ValueError("backoff is an empty sequence; give at least one delay")
+        return delays
+    return None
 
 
 def delay_after(policy: Policy, attempt: int, exception: BaseException | None, job: Any) -> float:

@@ -24,6 +24,7 @@ from django_jobs.serialization import NotStorable, encode, encode_storable, show
 from django_jobs.store import django_store
 from django_jobs.store.outcomes import COMPLETED
 from django_jobs.store.rows import JobRow, Outcome
+from django_jobs.stored_backoff import KEY as BACKOFF
 
 if TYPE_CHECKING:
     from django_jobs.worker.signs import Signs
@@ -357,6 +358,11 @@ def _encoded(values: Any) -> dict[str, str]:
     """Each value's text. Raises NotStorable, TypeError."""
     if not isinstance(values, Mapping):
         raise TypeError(f"merge_metadata() takes a dict, not {shown(values)}.")
+    if BACKOFF in values:
+        raise NotStorable(
+            f"the metadata has the key {BACKOFF!r}, under which a job carries the backoff that it was enqueued with; "
+            f"use another key"
+        )
     size, most = len(encode_storable(dict(values), "the metadata").encode()), conf.get("MAX_METADATA_BYTES")
     if size > most:
         raise NotStorable(_too_much(f"the metadata has {size:,} bytes,", most))

@@ -14,7 +14,7 @@ from django_jobs import enqueueing, uniqueness
 from django_jobs.arguments import Arguments
 from django_jobs.backoff import as_policy
 from django_jobs.context import JobContext
-from django_jobs.options import BackoffOption, Options, UniqueOption, check, unknown_option
+from django_jobs.options import BackoffOption, JobBackoff, Options, UniqueOption, check, unknown_option
 from django_jobs.places import Place
 from django_jobs.store.rows import JobRow
 
@@ -97,6 +97,7 @@ class JobDefinition(Generic[P, R_co]):
         pending: bool | None = None,
         tags: Sequence[str | Model] | None = None,
         timeout: float | dt.timedelta | None = None,
+        backoff: JobBackoff | None = None,
         **unknown: Any,
     ) -> JobDefinition[P, R_co]:
         """The same function with other options, for the jobs enqueued through what is returned.
@@ -113,6 +114,8 @@ class JobDefinition(Generic[P, R_co]):
         :param pending: wait until an operator releases it (``operations.release``), whatever the time is.
         :param tags: 20 at most, strings or model instances, to find the jobs of something by.
         :param timeout: how long an attempt may take: seconds, or a timedelta.
+        :param backoff: how long to wait after a failed attempt: seconds, a timedelta, a sequence of those, or a policy
+            of :mod:`django_jobs.backoff`. It is written into the job's row, so it can't be a callable of your own.
         :raises InvalidJob: for a value that is not allowed; the message names it.
         """
         if unknown:
@@ -130,6 +133,7 @@ class JobDefinition(Generic[P, R_co]):
             "pending": pending,
             "tags": tags,
             "timeout": timeout,
+            "backoff": backoff,
         }
         changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
         other = object.__new__(type(self))

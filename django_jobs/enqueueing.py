@@ -6,19 +6,22 @@ import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import repeat
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from asgiref.sync import sync_to_async
 from django.db import transaction
 from django.utils import timezone
 
-from django_jobs import conf, signals, uniqueness
+from django_jobs import conf, signals, stored_backoff, uniqueness
 from django_jobs.databases import jobs_database
 from django_jobs.exceptions import InvalidArguments, InvalidJob
 from django_jobs.options import Described
 from django_jobs.serialization import encode, shown
 from django_jobs.store import django_store
 from django_jobs.store.rows import JobRow, NewJob
+
+if TYPE_CHECKING:
+    from django_jobs.stored_backoff import Stored
 
 # Jobs inserted by one statement. More would not be faster, and would hold more memory in the server.
 CHUNK = 5000
@@ -186,7 +189,9 @@ def _more(definition: Described) -> More | None:
     key_of = uniqueness.key_function(definition)
     tags = encode(list(options.tags)) if options.tags else None
     timeout = cast("float | None", options.timeout)  # in seconds, once checked
-    if key_of is None and not options.pending and tags is None and timeout is None:
+    # Checked, too.
+    metadata = None if options.backoff is None else stored_backoff.encoded(cast("Stored", options.backoff))
+    if key_of is None and not options.pending and tags is None and timeout is None and metadata is None:
         return None
     seconds = None if options.unique_for is None else int(options.unique_for.total_seconds())
     replace = options.on_duplicate == "replace"
@@ -194,11 +199,12 @@ def _more(definition: Described) -> More | None:
     def more(new: NewJob, args: Sequence[Any], kwargs: Mapping[str, Any]) -> NewJob:
         key = key_of(args, kwargs) if key_of is not None else None
         if key is None:
-            return new._replace(pending=options.pending, timeout=timeout, tags=tags)
+            return new._replace(pending=options.pending, timeout=timeout, tags=tags, metadata=metadata)
         return new._replace(
             pending=options.pending,
             timeout=timeout,
             tags=tags,
+            metadata=metadata,
             unique_key=key,
             unique_for=seconds,
             replace=replace,

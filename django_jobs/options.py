@@ -12,7 +12,7 @@ from asgiref.sync import iscoroutinefunction
 from django.conf import settings
 from django.utils import timezone
 
-from django_jobs import limits, tags
+from django_jobs import limits, stored_backoff, tags
 from django_jobs.arguments import Arguments
 from django_jobs.backoff import as_policy
 from django_jobs.exceptions import InvalidJob
@@ -30,6 +30,8 @@ Delay = float | dt.timedelta
 UniqueOption = bool | str | Callable[..., str | None]
 ExceptionClasses = type[BaseException] | Sequence[type[BaseException]]
 BackoffOption = Delay | Sequence[Delay] | Callable[[int, BaseException | None, Any], Delay] | None
+#: What can be written into a job's row.
+JobBackoff = Delay | Sequence[Delay] | stored_backoff.Growing
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class Options:
     pending: bool = False
     tags: Sequence[str | Model] = ()
     timeout: float | dt.timedelta | None = None
+    #: A job's own. What ``@job`` was given is the definition's.
+    backoff: JobBackoff | None = None
 
 
 class Described(Protocol):
@@ -95,6 +99,7 @@ def check(options: Options, name: str) -> Options:
         unique_key=None if options.unique_key is None else plain_text(options.unique_key),
         tags=tags.check(options.tags, name) if options.tags else (),
         timeout=timeout,
+        backoff=None if options.backoff is None else stored_backoff.check(options.backoff, name),
     )
 
 

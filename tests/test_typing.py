@@ -3,6 +3,7 @@
 from typing import Any, assert_type
 
 from django_jobs import JobContext, JobDefinition, enqueue_many, job
+from django_jobs.backoff import Fixed
 from django_jobs.enqueueing import Prepared
 from django_jobs.store.rows import JobRow
 
@@ -49,6 +50,9 @@ def check_what_is_enqueued() -> None:
     """Read by the type checker alone."""
     assert_type(plain.enqueue(1, b="x"), JobRow)
     assert_type(plain.using(queue_name="x").enqueue(1), JobRow)
+    assert_type(plain.using(backoff=[1, Fixed(2).delay]).enqueue(1), JobRow)
+    plain.using(backoff=Fixed(2))
+    plain.using(backoff=lambda attempt, exception, job: 5)  # type: ignore[arg-type]
     assert_type(plain.prepare(1), Prepared)
     assert_type(plain.enqueue_many([(1,), {"a": 1}]), list[JobRow])
     assert_type(enqueue_many([plain.prepare(1), with_context.prepare(1)]), list[JobRow])

@@ -145,7 +145,9 @@ class Chart:
             for series in self.series
             if (value := series.values[number]) is not None and (value or not self.stacked)
         ]
-        return f"{self._when(start)}  {', '.join(parts) or gettext('nothing')}"
+        # Not within the f-string, where xgettext does not look.
+        told = ", ".join(parts) or gettext("nothing")
+        return f"{self._when(start)}  {told}"
 
     @property
     def lines(self) -> list[tuple[str, str]]:

@@ -13,18 +13,19 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.functional import cached_property
 from django.utils.html import format_html
-from django.utils.translation import gettext, gettext_lazy as _
+from django.utils.translation import get_language, gettext, gettext_lazy as _, pgettext
 from django.views.decorators.http import require_POST
 
 from django_jobs import scheduling
 from django_jobs.admin.log import record
 from django_jobs.admin.room import RoomAdmin, may
+from django_jobs.admin.words import duration_text
 from django_jobs.databases import jobs_database
 from django_jobs.exceptions import InvalidJob, InvalidSchedule
 from django_jobs.models import Job, Schedule
 from django_jobs.redaction import Redactor
 from django_jobs.store.rows import ScheduleRow
-from django_jobs.timing import ALL, LATEST, NONE, Timing, parse
+from django_jobs.timing import ALL, LATEST, NONE, Interval, Timing, parse
 
 RUN = "django_jobs.run_schedule"
 NEXT_TICKS = 5
@@ -55,8 +56,21 @@ class ShownSchedule:
 
     @property
     def words(self) -> str:
-        """When, in words."""
-        return "" if self.timing is None else self.timing.describe()
+        """When, in words; of a cron expression there are some in English only, elsewhere it speaks for itself."""
+        if self.timing is None:
+            return ""
+        if (get_language() or "en").startswith("en"):
+            return self.timing.describe()
+        if isinstance(self.timing, Interval):
+            return gettext("every %(duration)s") % {
+                "duration": duration_text(self.timing.every.total_seconds())
+            }
+        return self.schedule.expression
+
+    @property
+    def is_interval(self) -> bool:
+        """Whether it ticks every so often, on no clock of a time zone."""
+        return isinstance(self.timing, Interval)
 
     @property
     def missed(self) -> Any:
@@ -72,7 +86,7 @@ class ShownSchedule:
             return _("paused"), "warning"
         if self.schedule.last_error:
             return _("failing"), "error"
-        return _("active"), "ok"
+        return pgettext("schedule", "active"), "ok"
 
     @property
     def is_declared(self) -> bool:

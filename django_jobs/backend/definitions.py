@@ -10,7 +10,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.core.exceptions import ImproperlyConfigured
 
-from django_jobs import conf, options as checked, uniqueness
+from django_jobs import conf, options as checked, stored_backoff, uniqueness
 from django_jobs.attempt_state import running
 from django_jobs.backend import telling
 from django_jobs.backend.framework import InvalidTask, Task, TaskContext, signals
@@ -83,6 +83,10 @@ class TaskDefinition(JobDefinition[Any, Any]):
     def of(self, task: Task) -> TaskDefinition:
         """The definition for what is enqueued through ``task``, which is of the same function. Raises InvalidJob."""
         options = _options(task, self.name)
+        # What differs from the function's came by using(), and is each job's own.
+        backoff = getattr(task, "backoff", None)
+        if backoff is not None and backoff != getattr(self.task, "backoff", None):
+            options = replace(options, backoff=stored_backoff.check(backoff, self.name))
         if options == self._options and task.backend == self.backend:
             return self
         other = copy.copy(self)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from django.db.models import Model
 
     from django_jobs.backend.definitions import TaskDefinition
-    from django_jobs.options import BackoffOption, UniqueOption
+    from django_jobs.options import BackoffOption, JobBackoff, UniqueOption
 
 # Lists become tuples, so that a task can be hashed as any other.
 _SEQUENCES = ("backoff", "give_up_on", "retry_on", "aliases", "tags")
@@ -49,8 +49,8 @@ class JobsTask(_Defined):
     """A task with the options of ``@job``, for ``@task(max_attempts=5, backoff=...)`` and ``.using()``.
 
     What they mean, and what is allowed, stands at :func:`django_jobs.job` and
-    :meth:`django_jobs.JobDefinition.using`. ``backoff``, ``give_up_on``, ``retry_on``, ``aliases`` and ``atomic`` are
-    the function's: they hold for all of its jobs, and ``using()`` does not take them.
+    :meth:`django_jobs.JobDefinition.using`. ``give_up_on``, ``retry_on``, ``aliases`` and ``atomic`` are the
+    function's: they hold for all of its jobs, and ``using()`` does not take them.
 
     The decorator of Django 6.0 takes none of these: there ``JobsTask(func=function, max_attempts=5)`` does it.
     """
@@ -105,6 +105,7 @@ class JobsTask(_Defined):
         pending: bool | None = None,
         tags: Sequence[str | Model] | None = None,
         timeout: float | dt.timedelta | None = None,
+        backoff: JobBackoff | None = None,
     ) -> Self:
         """The same task with other options, for what is enqueued through the one that is returned.
 
@@ -120,6 +121,8 @@ class JobsTask(_Defined):
         :param pending: wait until an operator releases it.
         :param tags: 20 at most, strings or model instances.
         :param timeout: how long an attempt may take: seconds, or a timedelta.
+        :param backoff: how long to wait after a failed attempt, as of :meth:`django_jobs.JobDefinition.using`: no
+            callable of your own, since it is written into the job's row.
         :raises InvalidTask: for a value that is not allowed; the message names it.
         """
         given = {
@@ -135,6 +138,7 @@ class JobsTask(_Defined):
             "pending": pending,
             "tags": tags,
             "timeout": timeout,
+            "backoff": backoff,
         }
         changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         return replace(self, **changes)

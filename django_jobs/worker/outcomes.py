@@ -16,6 +16,7 @@ from django_jobs.results import ResultNotStorable, encode_result
 from django_jobs.serialization import parse_timestamp
 from django_jobs.store.outcomes import CANCELLED, COMPLETED, FAILED, RETRY, SNOOZED
 from django_jobs.store.rows import ATTEMPT, ERRORS, JobRow, Outcome
+from django_jobs.stored_backoff import policy_of
 from django_jobs.worker.attempted import TIMED_OUT, Attempted
 from django_jobs.worker.failures import class_name, message_of, stack_of, traceback_of, with_error
 from django_jobs.worker.parts import log_exception
@@ -74,7 +75,7 @@ def controlled(job: JobRow, definition: Definition, word: Control, seconds: floa
         if isinstance(word, Snooze):
             return Attempted(Outcome(job.id, job.claims, SNOOZED, delay), job, seconds)
         if delay is None:
-            delay = delay_after(definition.backoff, job.attempt, word.__cause__ or word, job)
+            delay = delay_after(policy_of(job, definition), job.attempt, word.__cause__ or word, job)
         return recorded(job, word, seconds, RETRY, delay)
     return recorded(job, word, seconds, CANCELLED if isinstance(word, Cancel) else FAILED)
 
@@ -101,7 +102,7 @@ def failed(
         in_any_case or definition.retry_on is None or not set(definition.retry_on).isdisjoint(kinds)
     ):
         return recorded(job, error, seconds, FAILED, name=name)
-    delay = delay_after(definition.backoff, job.values[ATTEMPT], error, job)
+    delay = delay_after(policy_of(job, definition), job.values[ATTEMPT], error, job)
     return recorded(job, error, seconds, RETRY, delay, name)
 
 

@@ -12,7 +12,9 @@ from django.utils.safestring import mark_safe
 
 from django_jobs.backend import JobsBackend, JobsTask
 from django_jobs.backend.framework import InvalidTask, TaskResultStatus, signals, task_backends
+from django_jobs.backoff import Fixed
 from django_jobs.models import Job
+from django_jobs.stored_backoff import KEY
 from tests.workload import tasks
 
 
@@ -201,6 +203,8 @@ class TestUsing:
             ({"tags": "one"}, "tags of"),
             ({"unique": "{missing}"}, "names 'missing'"),
             ({"unique_for": 5}, "it must be a timedelta"),
+            ({"backoff": -1}, "backoff of tests.workload.tasks.noop: backoff has the negative delay -1"),
+            ({"backoff": lambda *_: 5}, "goes on the function"),
         ],
     )
     def test_refused_where_it_is_said(self, options, message):
@@ -211,8 +215,29 @@ class TestUsing:
         assert job(tasks.noop.using(priority=4.0).enqueue()).priority == 4
 
     def test_the_functions_own_options_are_not_each_jobs(self):
-        with pytest.raises(TypeError, match="backoff"):
-            tasks.noop.using(backoff=5)
+        with pytest.raises(TypeError, match="give_up_on"):
+            tasks.noop.using(give_up_on=ValueError)
+
+    @pytest.mark.parametrize(
+        ("backoff", "stored"),
+        [
+            (5, 5),
+            ([1, dt.timedelta(minutes=1)], [1, 60]),
+            (Fixed(3), {"policy": "Fixed", "delay": 3, "jitter": 0, "cap": 86_400}),
+        ],
+        ids=repr,
+    )
+    def test_a_backoff_of_its_own(self, db, backoff, stored):
+        task = tasks.noop.using(backoff=backoff)
+
+        assert job(task.enqueue()).metadata == {KEY: stored}
+        assert job(task.using(priority=3).enqueue()).metadata == {KEY: stored}
+        assert job(pickle.loads(pickle.dumps(task)).enqueue()).metadata == {KEY: stored}
+        assert hash(task) != hash(tasks.noop)
+
+    def test_the_functions_backoff_is_not_each_jobs(self, db):
+        assert job(tasks.with_options.using(priority=3).enqueue()).metadata is None
+        assert job(tasks.with_options.using(backoff=7, unique=False).enqueue()).metadata == {KEY: 7}
 
     def test_a_delay_for_a_backend_that_knows_moments_only(self):
         task = tasks.noop.using(run_after=dt.timedelta(hours=1), backend="dummy")
