@@ -524,7 +524,8 @@ class TestUsing:
             ("prio", "did you mean 'priority'?"),
             ("attempts", "did you mean 'max_attempts'?"),
             ("run_at", "did you mean 'run_after'?"),
-            ("backoff", "there are queue_name, priority, max_attempts, run_after, using, "),
+            ("zzz", "there are queue_name, priority, max_attempts, run_after, using, "),
+            ("back_off", "did you mean 'backoff'?"),
         ],
     )
     def test_refuses_an_unknown_option_and_names_the_nearest(self, unknown, hint):
