@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django_jobs.store.base import CANCELLED, COMPLETED, FAILED, RELEASED, RETRY, SNOOZED, WORKER_LOST
+from django_jobs.store.base import WORKER_LOST
+from django_jobs.store.outcomes import CANCELLED, COMPLETED, FAILED, RELEASED, RETRY, SNOOZED
 from django_jobs.store.rows import NewJob, Outcome
 from django_jobs.store.unique import in_period
 

@@ -12,7 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from django_jobs.models import Job, Queue, Worker
 from django_jobs.store import Store
-from django_jobs.store.base import CANCELLED, COMPLETED, FAILED, RELEASED, RETRY, SNOOZED, WORKER_LOST
+from django_jobs.store.base import WORKER_LOST
+from django_jobs.store.outcomes import CANCELLED, COMPLETED, FAILED, RELEASED, RETRY, SNOOZED
 from django_jobs.store.rows import CLAIMS, JobRow, NewJob, Outcome
 from django_jobs.worker.failures import with_error
 from tests.model.book import FINISHED, WAITING, Book, Entry, Helper
