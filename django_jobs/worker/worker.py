@@ -7,8 +7,10 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import TypeVar
 
 from django.db import Error as DatabaseError
 
@@ -51,6 +53,10 @@ POLL_STRETCH = 10
 SIGNAL_SECONDS = 0.5
 # How long the last writes of a stop may take, after the jobs have had their time.
 FLUSH_SECONDS = 10.0
+# How often one of them is tried, within that.
+LAST_TRIES = 3
+
+T = TypeVar("T")
 
 
 class _PoolParts:
@@ -498,14 +504,27 @@ class Worker:
         end = time.monotonic() + seconds
         for parts in self.pools:
             parts.producer.join(until(end))
-            jobs: list[JobRow] = parts.buffer.take_back()
-            if not jobs and not parts.producer.returning:
-                continue
+            jobs: list[JobRow] = [*parts.buffer.take_back(), *parts.producer.returning]
             try:
-                self.store.release([*jobs, *parts.producer.returning])
+                jobs += self._insistently(partial(parts.producer.unanswered, self.store, at_once=True), end)
+                if jobs:
+                    self._insistently(partial(self.store.release, jobs), end)
             except Exception as error:
                 # They are still this worker's, and running; the last write hands them back with the rest.
                 logger.warning("%d claimed jobs could not be given back: %s", len(jobs), one_line(error))
+
+    def _insistently(self, write: Callable[[], T], end: float) -> T:
+        """Do one of the last writes, again if need be: one lost connection should not cost a lease, or attempts."""
+        failures = 0
+        while True:
+            try:
+                return write()
+            except (DatabaseError, OSError) as error:
+                failures += 1
+                if failures >= LAST_TRIES or not until(end):
+                    raise
+                logger.debug("One of the last writes is tried again: %s", one_line(error))
+                time.sleep(min(pause_after(failures), until(end)))
 
     def _wait_for_jobs(self, deadline: float) -> None:
         running = sum(len(parts.executors.running()) for parts in self.pools)
@@ -517,20 +536,24 @@ class Worker:
 
     def _leave(self) -> None:
         """The very last write: what still runs keeps its spent attempt, and is made available."""
+        end = time.monotonic() + FLUSH_SECONDS
         try:
-            jobs = self.store.rescue(
-                limit=100_000,
-                spread=0.0,
-                worker_id=self.worker_id,
-                reason="The worker stopped before the job had ended.",
-                most_errors=conf.get("MAX_ERRORS"),
+            jobs = self._insistently(
+                lambda: self.store.rescue(
+                    limit=100_000,
+                    spread=0.0,
+                    worker_id=self.worker_id,
+                    reason="The worker stopped before the job had ended.",
+                    most_errors=conf.get("MAX_ERRORS"),
+                ),
+                end,
             )
             for job in jobs:
                 logger.warning("Job %d %s did not end in time; it is %s now", job.id, job.name, job.state)
             record_ended(self.store, jobs)
             self.statistics.tallies.flush(self.store)
             self.hand_over()
-            self.store.stop_worker(self.worker_id)
+            self._insistently(lambda: self.store.stop_worker(self.worker_id), end)
             if self.notes is not None:
                 self.notes.leave(self.statistics.completed, self.statistics.failed, self.statistics.dead)
         except Exception as error:
