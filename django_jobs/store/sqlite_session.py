@@ -153,7 +153,10 @@ class SQLiteSession(OwnSession):
         connection.interrupt()
 
     def _usable(self, connection: Any, error: BaseException) -> bool:
-        return not connection.in_transaction
+        try:
+            return not connection.in_transaction
+        except sqlite3.ProgrammingError:  # it is closed
+            return False
 
     def file(self) -> str | None:
         """The file that holds the database, with its whole path; None where there is none."""

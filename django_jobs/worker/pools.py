@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 from django_jobs.store.base import Store
@@ -13,6 +14,7 @@ from django_jobs.worker.attempt import Runner
 from django_jobs.worker.buffer import Buffer
 from django_jobs.worker.completer import Completer
 from django_jobs.worker.executor import Executors
+from django_jobs.worker.insisting import insistently
 from django_jobs.worker.options import EVERY_QUEUE, Pool
 from django_jobs.worker.parts import one_line, until
 from django_jobs.worker.producer import Producer, Situation
@@ -106,11 +108,11 @@ class Pools(list[PoolParts]):
         end = time.monotonic() + seconds
         for parts in self:
             parts.producer.join(until(end))
-            jobs: list[JobRow] = parts.buffer.take_back()
-            if not jobs and not parts.producer.returning:
-                continue
+            jobs: list[JobRow] = [*parts.buffer.take_back(), *parts.producer.returning]
             try:
-                store.release([*jobs, *parts.producer.returning])
+                jobs += insistently(partial(parts.producer.unanswered, store, at_once=True), end)
+                if jobs:
+                    insistently(partial(store.release, jobs), end)
             except Exception as error:
                 # They are still this worker's, and running; the last write hands them back with the rest.
                 logger.warning("%d claimed jobs could not be given back: %s", len(jobs), one_line(error))

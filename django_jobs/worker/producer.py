@@ -11,6 +11,7 @@ from typing import Protocol
 from django_jobs.store.base import Store
 from django_jobs.store.rows import QUEUE_NAME, WORKER_ID, JobRow
 from django_jobs.worker.buffer import Buffer
+from django_jobs.worker.lost_answers import LostAnswers
 from django_jobs.worker.options import EVERY_QUEUE, Pool
 from django_jobs.worker.parts import Part
 from django_jobs.worker.recycling import Allowance
@@ -103,6 +104,7 @@ class Producer(Part):
         self._buffered = 0  # jobs put into the buffer so far
         self._returning: list[JobRow] = []
         self._withdrawn: deque[JobRow] = deque()  # by other threads
+        self._unanswered = LostAnswers()
         buffer.on_low = self.wake
 
     @property
@@ -128,7 +130,7 @@ class Producer(Part):
     @property
     def found_nothing(self) -> bool:
         """Whether the last look at the queues found no job, and nothing has called for another look since."""
-        return self._empty and not self._awake.is_set()
+        return self._empty and not self._awake.is_set() and not self._unanswered.awaited
 
     def look(self, queue_name: str | None = None) -> None:
         """There may be work (in ``queue_name``): claim as soon as there is room."""
@@ -154,6 +156,7 @@ class Producer(Part):
         """Claim once, or wait for a reason to."""
         self.buffer.low_told = False
         self._take_back()
+        self._find_unanswered()
         if time.monotonic() - self._looked_at >= self.situation.poll_interval:
             self._empty = False
         wanted = self.wanted()
@@ -207,6 +210,9 @@ class Producer(Part):
         poll = max(0.01, self._looked_at + self.situation.poll_interval - time.monotonic())
         if not self.situation.may_claim or wanted <= 0:
             poll = max(poll, self.situation.poll_interval)
+        seconds = self._unanswered.seconds_until_look()
+        if seconds is not None:
+            poll = min(poll, max(0.01, seconds))
         return min(poll, STALE_SECONDS / 2) if self.buffer.jobs else poll
 
     def _claim_allowed(self, limit: int) -> bool:
@@ -224,8 +230,14 @@ class Producer(Part):
             queue = queues[(self._next + offset) % len(queues)]
             worker_id = self.situation.worker_id
             began = time.monotonic()
-            jobs = store.claim(worker_id, queue, limit)
+            try:
+                jobs = store.claim(worker_id, queue, limit)
+            except BaseException:
+                self._unanswered.failed(worker_id, queue)
+                raise
             self._took(time.monotonic() - began, len(jobs))
+            if jobs:
+                self._unanswered.answered(queue, jobs)
             if self._stopping.is_set() or not self.situation.may_claim:
                 # The stop came while the claim ran; nobody else knows of these jobs.
                 self.give_back(jobs)
@@ -297,6 +309,18 @@ class Producer(Part):
             self._returning.append(self._withdrawn.popleft())
         if self._returning and self.situation.trusts_claims:
             self.give_back([])
+
+    def _find_unanswered(self) -> None:
+        """Give back what was claimed by a statement whose answer was lost, if one failed."""
+        if self._unanswered.seconds_until_look() == 0.0:
+            jobs = self.unanswered(self.store)
+            if jobs:
+                self.give_back(jobs)
+                self._ask, self._empty = True, False
+
+    def unanswered(self, store: Store, at_once: bool = False) -> list[JobRow]:
+        """What was claimed by statements whose answer was lost, as far as it is due to be looked for."""
+        return self._unanswered.find(store, self.situation.worker_id, at_once)
 
     def give_back(self, jobs: list[JobRow]) -> None:
         """Give claimed jobs back that never started. What can't be given back now is, before the next claim."""

@@ -20,6 +20,7 @@ from django_jobs.worker.completer import Completer
 from django_jobs.worker.draining import Drain
 from django_jobs.worker.event_loop import EventLoop
 from django_jobs.worker.heartbeat import Reporter
+from django_jobs.worker.insisting import insistently
 from django_jobs.worker.keeper import Keeper
 from django_jobs.worker.listener import FileListener, Listener, NotifyListener
 from django_jobs.worker.measures import Snapshot
@@ -380,11 +381,12 @@ class Worker:
 
     def _leave(self) -> None:
         """The very last write: what still runs keeps its spent attempt, and is made available."""
+        end = time.monotonic() + FLUSH_SECONDS
         try:
-            end_claims(self.store, self.worker_id)
+            insistently(lambda: end_claims(self.store, self.worker_id), end)
             self.statistics.tallies.flush(self.store)
             self.hand_over()
-            self.store.stop_worker(self.worker_id)
+            insistently(lambda: self.store.stop_worker(self.worker_id), end)
             if self.notes is not None:
                 self.notes.leave(self.statistics.completed, self.statistics.failed, self.statistics.dead)
         except Exception as error:

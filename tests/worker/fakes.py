@@ -102,11 +102,12 @@ class FakeStore:
 
     vendor = "fake"
     probe_before_claim = False
+    outlives_client = False
 
     def __init__(self, jobs: Iterable[JobRow] = ()) -> None:
         self.lock = threading.RLock()
         self.waiting: dict[str, deque[JobRow]] = defaultdict(deque)
-        self.running: dict[int, JobRow] = {}
+        self.claimed: dict[int, JobRow] = {}
         self.finished: list[Outcome] = []
         self.gone: set[int] = set()
         self.held: set[int] = set()  # whose rows another transaction holds: a finish waits for them in vain
@@ -118,6 +119,7 @@ class FakeStore:
         self.opened = 0
         self.closed = 0
         self.session = SimpleNamespace(statements=0, connects=0)
+        self.moment = NOW  # of the last claim
         self.add(jobs)
 
     def open(self, *args: Any) -> "FakeStore":
@@ -164,19 +166,30 @@ class FakeStore:
     def claim(self, worker_id: int, queue_name: str, limit: int) -> list[JobRow]:
         self._enter("claim", worker_id, queue_name, limit)
         claimed = []
+        self.moment += dt.timedelta(microseconds=1)
         with self.lock:
             queue = self.waiting[queue_name]
             while queue and len(claimed) < limit:
                 job = queue.popleft()
                 values = list(job.values)
-                values[STATE], values[WORKER_ID], values[ATTEMPTED_AT] = "running", worker_id, NOW.isoformat()
+                values[STATE], values[WORKER_ID], values[ATTEMPTED_AT] = (
+                    "running",
+                    worker_id,
+                    self.moment.isoformat(" "),
+                )
                 values[ATTEMPT] += 1
                 values[CLAIMS] += 1
                 job = JobRow(tuple(values))
-                self.running[job.id] = job
+                self.claimed[job.id] = job
                 claimed.append(job)
         self._leave("claim", worker_id, queue_name, limit)
         return claimed
+
+    def running(self, worker_id: int, after: int = 0, limit: int = 1000) -> list[JobRow]:
+        self._enter("running", worker_id, after, limit)
+        with self.lock:
+            held = [job for job in self.claimed.values() if job.worker_id == worker_id and job.id > after]
+        return sorted(held, key=lambda job: job.id)[:limit]
 
     def waiting_queues(self) -> list[str]:
         self._enter("waiting_queues")
@@ -188,7 +201,7 @@ class FakeStore:
         with self.lock:
             held = [job for job in jobs if self._held(job.id, job.claims)]
             for job in held:
-                del self.running[job.id]
+                del self.claimed[job.id]
                 self.waiting[job.queue_name].append(
                     changed(job, state="available", attempt=job.attempt - 1, worker_id=None)
                 )
@@ -196,7 +209,7 @@ class FakeStore:
         return held
 
     def _held(self, id_: int, claims: int) -> bool:
-        return id_ in self.running and self.running[id_].claims == claims
+        return id_ in self.claimed and self.claimed[id_].claims == claims
 
     def is_lock_timeout(self, error: Exception) -> bool:
         return str(error) == HELD
@@ -222,7 +235,7 @@ class FakeStore:
                     job = row(outcome.id, claims=outcome.claims, state=state)
                     ended.append(Ended(outcome.id, state, False, job))
                     continue
-                self.running.pop(outcome.id, None)
+                self.claimed.pop(outcome.id, None)
                 self.finished.append(outcome)
                 ended.append(Ended(outcome.id, _state_after(outcome), True))
         self._leave("finish", outcomes)

@@ -191,3 +191,35 @@ def test_what_another_thread_withdraws_is_taken_at_once_and_given_back_by_the_pr
     assert not scene.buffer.jobs
 
     eventually(lambda: scene.released == [1, 2, 3, 4])
+
+
+def test_a_claim_whose_answer_is_lost_is_found_and_given_back(started, monkeypatch):
+    monkeypatch.setattr(parts, "pause_after", lambda *args: 0.0)
+    scene = Scene(jobs=rows(6))
+    scene.buffer.waiting = 2
+    scene.step()
+    taken = scene.take()
+    scene.store.late_faults["claim"] = [OperationalError("the answer is lost")]
+    scene.producer.look()
+    started(scene.producer)
+
+    # Those it knows of run on; the others are claimed once more, and no attempt is spent.
+    eventually(lambda: len(scene.buffer.jobs) == 2)
+    assert ids(taken) == [1, 2]
+    assert scene.released == [3, 4]
+    assert [(job.id, job.attempt) for job in scene.buffer.jobs] == [(5, 1), (6, 1)]
+
+
+def test_where_a_server_goes_on_alone_a_lost_claim_is_looked_for_again_and_later_claims_are_not_taken_for_it():
+    scene = Scene(jobs=rows(2))
+    scene.store.outlives_client = True
+    scene.buffer.waiting = 1
+    scene.store.faults["claim"] = [OperationalError("the answer is lost")]
+    with pytest.raises(OperationalError):
+        scene.step()
+    scene.step()
+    assert ids(scene.take()) == [1]
+    late = scene.store.claim(WORKER, "default", 1)  # the server has come to it now
+
+    assert not scene.producer.found_nothing
+    assert ids(scene.producer.unanswered(scene.store, at_once=True)) == ids(late) == [2]

@@ -99,11 +99,11 @@ def test_a_claim_takes_a_thousand_at_most_and_the_next_one_follows_at_once():
 def test_claiming_never_exceeds_the_room_whatever_the_executors_do():
     scene = Scene(size=4, jobs=rows(20_000))
     scene.have_done(1000, 0.0005)
-    room = 4 + scene.producer.ahead()
     for number in range(200):
         scene.buffer.waiting = number % 5
         scene.take(min(len(scene.buffer.jobs), number * 7 % 400))
         before = len(scene.buffer.jobs)
+        room = 4 + scene.producer.ahead()  # more where claims are slow, as on a machine that is busy
         scene.step()
         assert len(scene.buffer.jobs) <= max(room, before)
 

@@ -1,0 +1,103 @@
+"""Claims that were stored and whose answer was lost: nobody runs them, and nobody rescues what a live worker holds."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django_jobs.store.base import Store
+from django_jobs.store.rows import ATTEMPTED_AT, CLAIMS, ID, QUEUE_NAME, JobRow
+from django_jobs.worker.parts import until
+
+logger = logging.getLogger("django_jobs.worker")
+
+BATCH = 1000
+# A server goes on with a statement whose client has gone away: what it stores later is found by another look, so many
+# seconds after the first one.
+LOOKS = (0.0, 1.0, 15.0)
+# How many of them a drain waits for before it says that nothing is left.
+AWAITED_LOOKS = 2
+
+
+@dataclass
+class _Lost:
+    """A claim that failed."""
+
+    worker_id: int
+    queue_name: str
+    newest: str | None  # when the last claim of before was made
+    looks: int = 0
+    due_at: float = 0.0
+
+
+class LostAnswers:
+    """Finds the claims of one producer that it does not know of, and gives them back.
+
+    A failed claim may have been stored. Nobody else claims from this producer's queues under its worker's id, and it
+    makes one claim after another: so what runs and was claimed later than by the last claim that was answered, and is
+    not known from a later answer, is of the one that failed. While none has failed, this keeps one moment for each
+    queue, and no jobs.
+    """
+
+    def __init__(self) -> None:
+        self._newest: dict[str, str] = {}
+        self._lost: list[_Lost] = []
+        self._known: set[tuple[int, int]] = set()  # what was claimed since the first of the failures
+
+    def answered(self, queue_name: str, jobs: Sequence[JobRow]) -> None:
+        """A claim of these jobs was answered."""
+        newest = jobs[0].values[ATTEMPTED_AT]
+        # The texts of moments sort as moments do. The clock may have been set back.
+        if newest > self._newest.get(queue_name, ""):
+            self._newest[queue_name] = newest
+        if self._lost:
+            self._known.update((job.values[ID], job.values[CLAIMS]) for job in jobs)
+
+    def failed(self, worker_id: int, queue_name: str) -> None:
+        """A claim failed: whether it was stored is not known."""
+        self._lost.append(_Lost(worker_id, queue_name, self._newest.get(queue_name)))
+
+    def seconds_until_look(self) -> float | None:
+        """Seconds until :meth:`find` should look; None while nothing is lost."""
+        return min((until(lost.due_at) for lost in self._lost), default=None)
+
+    @property
+    def awaited(self) -> bool:
+        """Whether there may well be claims that nobody knows of."""
+        return any(lost.looks < AWAITED_LOOKS for lost in self._lost)
+
+    def find(self, store: Store, worker_id: int, at_once: bool = False) -> list[JobRow]:
+        """The claims of failed claims that are due to be looked for; ``at_once``: of all.
+
+        :param worker_id: the worker's id now. What was claimed under another one has been rescued.
+        """
+        self._lost = [lost for lost in self._lost if lost.worker_id == worker_id]
+        due = [lost for lost in self._lost if at_once or until(lost.due_at) == 0.0]
+        found: dict[int, JobRow] = {}
+        if due:
+            after = 0
+            while jobs := store.running(worker_id, after, BATCH):
+                after = jobs[-1].id
+                found |= {job.id: job for job in jobs if any(self._is_of(job, lost) for lost in due)}
+        for lost in due:
+            lost.looks += 1
+            lost.due_at = time.monotonic() + LOOKS[min(lost.looks, len(LOOKS) - 1)]
+        looks = len(LOOKS) if store.outlives_client else 1
+        self._lost = [lost for lost in self._lost if lost.looks < looks]
+        if not self._lost:
+            self._known.clear()
+        if found:
+            logger.warning(
+                "%d jobs were claimed by a statement whose answer was lost; they are given back", len(found)
+            )
+        return [*found.values()]
+
+    def _is_of(self, job: JobRow, lost: _Lost) -> bool:
+        values = job.values
+        return (
+            values[QUEUE_NAME] == lost.queue_name
+            and (lost.newest is None or values[ATTEMPTED_AT] > lost.newest)
+            and (values[ID], values[CLAIMS]) not in self._known
+        )
