@@ -25,7 +25,12 @@ def failing(live: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch) -> Cal
             return opened
 
         monkeypatch.setattr(stores, "own_store", open_failing)
-        for module in (writing, parts, insisting, worker_module):  # so many failures in a row would take a while
+        for module in (
+            writing,
+            parts,
+            insisting,
+            worker_module,
+        ):  # so many failures in a row would take a while
             monkeypatch.setattr(module, "pause_after", lambda failures: 0.01)
 
         def impatient(open_store, lease, trusted_for, *others):
