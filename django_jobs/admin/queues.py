@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 from django.contrib import admin, messages
 from django.contrib.admin.models import DELETION
 from django.contrib.admin.utils import quote, unquote
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
@@ -105,9 +104,7 @@ class QueueAdmin(RoomAdmin):
         extra_context: dict[str, Any] | None = None,
     ) -> TemplateResponse:
         """One queue, with its charts. Eight statements."""
-        if request.method != "GET":
-            raise PermissionDenied  # nothing is changed by hand
-        self.must(request, "django_jobs.view_queue")
+        self.must_only_look(request)
         name = checked(unquote(object_id))
         period = period_of(request)
         row = Queue.objects.using(jobs_database()).filter(name=name).first()

@@ -132,6 +132,12 @@ class RoomAdmin(ReadOnlyAdmin):
             return int(text)
         raise Http404
 
+    def must_only_look(self, request: HttpRequest) -> None:
+        """Stop who may not see these rows, or would change one by hand. Raises PermissionDenied."""
+        if request.method != "GET":
+            raise PermissionDenied
+        self.must(request, f"django_jobs.view_{self.opts.model_name}")
+
     def must(self, request: HttpRequest, permission: str) -> None:
         """Stop who lacks a permission. Raises PermissionDenied."""
         if not may(request, permission):

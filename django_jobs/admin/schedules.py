@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
@@ -171,9 +170,7 @@ class ScheduleAdmin(RoomAdmin):
         extra_context: dict[str, Any] | None = None,
     ) -> TemplateResponse:
         """One schedule."""
-        if request.method != "GET":
-            raise PermissionDenied  # nothing is changed by hand
-        self.must(request, "django_jobs.view_schedule")
+        self.must_only_look(request)
         shown = self.shown(self.id_of(object_id))
         if not shown:
             raise Http404

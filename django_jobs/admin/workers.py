@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
 from django.db.models.functions import Now
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -138,9 +137,7 @@ class WorkerAdmin(RoomAdmin):
         extra_context: dict[str, Any] | None = None,
     ) -> TemplateResponse:
         """One worker, with all that it runs."""
-        if request.method != "GET":
-            raise PermissionDenied  # nothing is changed by hand
-        self.must(request, "django_jobs.view_worker")
+        self.must_only_look(request)
         shown, now = self.shown(JOBS_OF_ONE, self.id_of(object_id))
         if not shown:
             raise Http404(

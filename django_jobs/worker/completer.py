@@ -82,11 +82,10 @@ class Completer:
     def put(self, attempted: Attempted) -> None:
         """Hand over an attempt. Returns at once, but for a backlog: then it waits until there is room."""
         outcomes = self._outcomes
-        if (attempted.outcome.result is not None or attempted.outcome.errors is not None) and _size(
-            attempted
-        ):
+        outcome = attempted.outcome
+        if (outcome.result is not None or outcome.errors is not None) and (size := _size(attempted)):
             with self._lock:
-                self._size += _size(attempted)
+                self._size += size
         outcomes.append(attempted)
         wanted = self._wanted
         if wanted and len(outcomes) >= wanted:
