@@ -17,6 +17,7 @@ import hypothesis
 import pytest
 from django.conf import settings
 
+from tests import emptying
 from tests.databases import DATABASE, with_database_name
 
 # No time is asserted anywhere, so not by hypothesis either. Where CI is set, every run tries the same examples: a run
@@ -43,6 +44,14 @@ MANAGE = Path(__file__).resolve().parent.parent / "manage.py"
 def database_name(pytestconfig: pytest.Config) -> str:
     """``sqlite`` or ``postgresql``."""
     return pytestconfig.stash[DATABASE].name
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
+    """The databases, emptied after each test in our own way."""
+    with django_db_blocker.unblock():
+        emptying.note_what_migrate_made()
+    emptying.install()
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ The tests need committed data, since several connections see it.
 """
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,10 +46,3 @@ def shared(transactional_db: None) -> Store:
 @pytest.fixture
 def make(store: Store, clock: Clock) -> Builder:
     return Builder(store, clock)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Empty just the tables of jobs after each test: emptying all, and filling some again, takes most of the time."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents and "transactional_db" in item.fixturenames:
-            item.add_marker(pytest.mark.django_db(transaction=True, available_apps=["django_jobs"]))

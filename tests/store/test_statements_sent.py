@@ -38,7 +38,7 @@ class Sent:
 
 
 @pytest.fixture
-def counted(tmp_path, database_name):
+def counted(transactional_db, tmp_path, database_name):
     made = []
 
     def count(driver):
