@@ -1,4 +1,5 @@
-"""``python -m tests.browser.images``: the pictures of the documentation, from those that the tests took.
+"""``python -m tests.browser.images``: the pictures of the documentation, from those that the tests took
+(``SCREENSHOTS=1 python -m pytest tests/browser``).
 
 Cropped to what a screen shows of a long page, and with no more colours than one can tell.
 """

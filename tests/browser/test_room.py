@@ -258,7 +258,7 @@ def test_tables_and_regions_have_names_and_heads(
 
 @pytest.fixture
 def quick(browser: Browser) -> Iterator[Browser]:
-    """Pages refresh themselves, five times a second; ``window.asked`` counts how often."""
+    """Pages refresh themselves, ten times a second; ``window.asked`` counts how often."""
     browser.live()
     script = browser.driver.execute_cdp_cmd(
         "Page.addScriptToEvaluateOnNewDocument",
@@ -266,7 +266,7 @@ def quick(browser: Browser) -> Iterator[Browser]:
             "source": """
                 window.asked = 0;
                 const later = window.setTimeout, ask = window.fetch;
-                window.setTimeout = (call, delay, ...more) => later(call, delay === 5000 ? 200 : delay, ...more);
+                window.setTimeout = (call, delay, ...more) => later(call, delay === 5000 ? 100 : delay, ...more);
                 window.fetch = (...all) => { window.asked += 1; return ask(...all); };
             """
         },
@@ -403,7 +403,7 @@ def test_an_answer_that_is_under_way_is_the_last_one(quick: Browser, worker: Wor
 
 def ten_intervals(browser: Browser) -> None:
     """Ten times as long as a page that refreshes itself takes to ask again."""
-    browser.driver.execute_async_script("setTimeout(arguments[0], 2000)")
+    browser.driver.execute_async_script("setTimeout(arguments[0], 1000)")
 
 
 def test_a_form_is_sent_once(browser: Browser, schedule: Schedule) -> None:
