@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import selectors
 import socket
 import sys
 import threading
@@ -58,8 +59,10 @@ class Port:
         self.pages: dict[str, Page] = {}
         self._server = _server_class(address)((address.host, address.port), _handler(self.pages))
         self.address = Address(address.host, self._server.server_address[1])
+        self._server.timeout = 0  # a client that has gone again since is not waited for
+        self._ending, self._end = socket.socketpair()
         self._thread = threading.Thread(
-            target=self._server.serve_forever, name=f"django_jobs-port-{self.address.port}", daemon=True
+            target=self._serve, name=f"django_jobs-port-{self.address.port}", daemon=True
         )
 
     def start(self) -> None:
@@ -68,9 +71,19 @@ class Port:
 
     def close(self) -> None:
         """Answer no more."""
+        self._end.close()
         if self._thread.is_alive():
-            self._server.shutdown()
+            self._thread.join()
         self._server.server_close()
+        self._ending.close()
+
+    def _serve(self) -> None:
+        # The library's own loop looks twice a second whether it shall end: a worker that stops would wait for that.
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._server, selectors.EVENT_READ)
+            selector.register(self._ending, selectors.EVENT_READ)
+            while all(key.fileobj is self._server for key, _ in selector.select()):
+                self._server.handle_request()
 
 
 def _server_class(address: Address) -> type[ThreadingHTTPServer]:

@@ -1,10 +1,13 @@
 """Fixtures of the worker's tests: parts that end with the test, and job functions that are forgotten with it."""
 
+import io
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from django.core.management import execute_from_command_line
 
 from django_jobs import JobDefinition, job, registry
 from django_jobs.store import Store, own_store
@@ -84,3 +87,18 @@ def live(transactional_db: None) -> Iterator[Callable[..., Worker]]:
     for _, thread in running:
         thread.join(TIMEOUT)
         assert not thread.is_alive(), "the worker did not stop"
+
+
+@pytest.fixture
+def refused(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """What ``manage.py`` says of a command line that it refuses, run in this process: a new one takes half a second."""
+
+    def run(*arguments: str) -> str:
+        told = io.StringIO()
+        monkeypatch.setattr(sys, "stderr", told)
+        with pytest.raises(SystemExit) as ended:
+            execute_from_command_line(["manage.py", *arguments])
+        assert ended.value.code not in (0, None)
+        return told.getvalue()
+
+    return run

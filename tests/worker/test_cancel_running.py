@@ -241,10 +241,11 @@ def test_a_worker_with_nothing_running_looks_for_no_cancel_requests(live, define
     define(lambda: None).enqueue().wait(TIMEOUT)
     eventually(lambda: not worker.pools[0].executors.running())
     asked = []
-    monkeypatch.setattr(worker.reporter, "look", lambda: asked.append(1))
     heard = []
-    monkeypatch.setattr(worker.keeper, "wake", lambda: heard.append(1))
-    for _ in range(3):
-        worker.hint("")
+    with monkeypatch.context() as patch:
+        patch.setattr(worker.reporter, "look", lambda: asked.append(1))
+        patch.setattr(worker.keeper, "wake", lambda: heard.append(1))
+        for _ in range(3):
+            worker.hint("")
 
     assert (asked, len(heard)) == ([], 3)

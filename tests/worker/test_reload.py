@@ -19,7 +19,7 @@ def worker_pids(process: ManageProcess) -> list[int]:
 
 
 def test_a_change_replaces_the_worker_and_no_job_is_lost(run_manage: RunManage) -> None:
-    process = run_manage("runjobs", "--reload", "--shutdown-timeout", "1")
+    process = run_manage("runjobs", "--reload", "--shutdown-timeout", "0.2")
     eventually(lambda: len(worker_pids(process)) == 1)
     running = jobs.wait_until_told.enqueue(heed=False)
     eventually(lambda: Job.objects.get(pk=running.id).state == "running")

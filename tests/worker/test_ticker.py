@@ -397,7 +397,8 @@ def test_a_worker_declares_and_runs_them(transactional_db, periodic_job):
     assert all(tick.microsecond == 0 for tick in found)
 
 
-def test_a_resumed_schedule_is_noticed(transactional_db, periodic_job):
+def test_a_resumed_schedule_is_noticed(transactional_db, periodic_job, monkeypatch):
+    monkeypatch.setattr(module, "REFRESH_SECONDS", 0.5)
     synchronise(django_store("default"), "default")
     pause_schedule(periodic_job.name)
     worker = Worker(WorkerOptions(shutdown_timeout=5))
