@@ -57,7 +57,6 @@ def test_effects_are_as_many_as_completed_jobs(run_manage: RunManage, function: 
             worker.process.kill()
         for worker in workers:
             worker.wait()
-    print("RESCUED", rescued)
     assert rescued, "no claim was taken away, and nothing was tested"
 
     before = Worker.objects.count()
