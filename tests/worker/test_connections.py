@@ -1,14 +1,12 @@
 """Django's connections in an executor thread: whatever a job does to them, the next job has sound ones."""
 
-import contextlib
 import threading
 import types
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections, transaction
+from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 from django.db.backends.signals import connection_created
-from django.db.utils import InterfaceError
 
 from django_jobs import registry
 from django_jobs.worker import connections as kept
@@ -17,6 +15,17 @@ from django_jobs.worker.buffer import Buffer
 from django_jobs.worker.executor import Executors
 from django_jobs.worker.signs import Signs
 from tests.waiting import eventually
+from tests.worker.breaking import (
+    BREAKING,
+    begin,
+    begin_and_fail,
+    end_own_server_process,
+    end_own_server_process_in_a_transaction,
+    end_own_server_process_unheard,
+    exit_in_a_transaction,
+    swallow_an_error,
+    terminate,
+)
 from tests.worker.fakes import row
 from tests.workload.models import Effect
 
@@ -77,151 +86,6 @@ def write():
     assert not connection.in_atomic_block
     assert connection.get_autocommit()
     Effect.objects.create(job_id=1, claims=1, pid=1)
-
-
-def begin():
-    """Enter a transaction, and never leave it."""
-    transaction.atomic().__enter__()
-    Effect.objects.create(job_id=2, claims=1, pid=1)
-
-
-def begin_and_fail():
-    begin()
-    raise ValueError("no")
-
-
-def exit_in_a_transaction():
-    begin()
-    raise SystemExit(3)
-
-
-def abort():
-    """An aborted transaction."""
-    begin()
-    with contextlib.suppress(DatabaseError), connection.cursor() as cursor:
-        cursor.execute("SELECT nothing FROM nowhere")
-
-
-def begin_in_sql():
-    with connection.cursor() as cursor:
-        cursor.execute("BEGIN")
-        cursor.execute("INSERT INTO workload_effect (job_id, claims, pid) VALUES (2, 1, 1)")
-
-
-def turn_autocommit_off():
-    transaction.set_autocommit(False)
-    Effect.objects.create(job_id=2, claims=1, pid=1)
-
-
-def turn_autocommit_off_and_do_nothing():
-    transaction.set_autocommit(False)
-
-
-def close():
-    connection.ensure_connection()
-    connection.close()
-
-
-def close_in_a_transaction():
-    begin()
-    connection.close()
-
-
-def close_behind_djangos_back():
-    connection.ensure_connection()
-    connection.connection.close()
-
-
-def close_behind_djangos_back_in_a_transaction():
-    begin()
-    connection.connection.close()
-
-
-def swallow_an_error():
-    with contextlib.suppress(DatabaseError), connection.cursor() as cursor:
-        cursor.execute("SELECT nothing FROM nowhere")
-
-
-def leave_a_savepoint():
-    begin()
-    transaction.atomic().__enter__()
-
-
-def mark_for_rollback():
-    begin()
-    transaction.set_rollback(True)
-
-
-def forget_the_wrapper():
-    connection.ensure_connection()
-    connection.close()
-    del connections[DEFAULT_DB_ALIAS]
-
-
-EVERYWHERE = [
-    begin,
-    begin_and_fail,
-    exit_in_a_transaction,
-    abort,
-    begin_in_sql,
-    turn_autocommit_off,
-    turn_autocommit_off_and_do_nothing,
-    close,
-    close_in_a_transaction,
-    close_behind_djangos_back,
-    close_behind_djangos_back_in_a_transaction,
-    swallow_an_error,
-    leave_a_savepoint,
-    mark_for_rollback,
-    forget_the_wrapper,
-]
-
-
-def end_own_server_process():
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
-
-
-def end_own_server_process_in_a_transaction():
-    begin()
-    end_own_server_process()
-
-
-def end_own_server_process_unheard():
-    """It is gone, and no statement has met that yet."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_backend_pid()")
-        pid = cursor.fetchone()[0]
-    terminate(pid)
-
-
-def end_own_server_process_and_swallow_the_error():
-    with contextlib.suppress(DatabaseError, InterfaceError):
-        end_own_server_process()
-
-
-def terminate(pid):
-    """End a server process, and wait until it is gone."""
-    other = connections.create_connection(DEFAULT_DB_ALIAS)
-    try:
-        with other.cursor() as cursor:
-            cursor.execute("SELECT pg_terminate_backend(%s, 10000)", [pid])
-            assert cursor.fetchone() == (True,)
-    finally:
-        other.close()
-
-
-def leave_a_copy_half_done():
-    connection.ensure_connection()
-    connection.connection.pgconn.exec_(b"COPY workload_effect TO STDOUT")
-
-
-POSTGRESQL = [
-    end_own_server_process, end_own_server_process_in_a_transaction, end_own_server_process_unheard,
-    end_own_server_process_and_swallow_the_error, leave_a_copy_half_done,
-]  # fmt: skip
-
-BREAKING = [*EVERYWHERE, *[pytest.param(function, marks=pytest.mark.postgresql) for function in POSTGRESQL]]
 
 
 @pytest.mark.parametrize("break_it", BREAKING, ids=lambda function: function.__name__)

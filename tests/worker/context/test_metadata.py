@@ -1,51 +1,17 @@
-"""What a running job can do to itself: metadata, progress, words on its outcome."""
+"""What a running job notes about itself: at once, later, within bounds."""
 
-import asyncio
 import threading
 
 import pytest
-from asgiref.sync import sync_to_async
 from django.db import OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from django_jobs import ClaimLost, JobContext, attempt_state, context as contexts, current_job
+from django_jobs import ClaimLost, attempt_state, context as contexts, current_job
 from django_jobs.attempt_state import state_of
-from django_jobs.models import Job
 from django_jobs.serialization import NotStorable
-from django_jobs.store import django_store
-from django_jobs.worker.signs import Signs
 from tests.waiting import eventually
-from tests.worker.fakes import TIMEOUT, Gate
-
-
-@pytest.fixture
-def running(transactional_db, define):
-    """The context of a job that a worker has claimed; the statements run in this thread."""
-    definition = define(lambda: None)
-    store = django_store("default")
-    worker = store.register_worker("host", 1, "[]", 1, "1", 300.0)
-    definition.enqueue()
-    (job,) = store.claim(worker.id, "default", 1)
-    signs = Signs("default")
-    signs.worker_id = worker.id
-    return JobContext(job, definition.name, signs)
-
-
-def stored(context):
-    return Job.objects.get(pk=context.job.id)
-
-
-def lose(context):
-    Job.objects.filter(pk=context.job.id).update(claims=context.job.claims + 1)
-
-
-def queries(function):
-    with CaptureQueriesContext(connection) as captured:
-        function()
-    return len(captured)
-
-
-# -- metadata ---------------------------------------------------------------------------------------------------------
+from tests.worker.context.helping import lose, queries, stored
+from tests.worker.fakes import TIMEOUT
 
 
 def test_metadata_is_merged_by_one_statement(running):
@@ -256,155 +222,3 @@ def test_threads_of_one_job_lose_nothing(running):
     running.merge_metadata({"last": 1})
 
     assert len(stored(running).metadata) == 81
-
-
-# -- progress ---------------------------------------------------------------------------------------------------------
-
-
-def test_progress_is_stored_at_once_and_then_not_for_a_while(running):
-    assert queries(lambda: running.progress(1, 10, "first")) == 1
-    assert stored(running).metadata == {"progress": {"done": 1, "total": 10, "note": "first"}}
-    assert queries(lambda: [running.progress(number, 10) for number in range(2, 9)]) == 0
-    running._here[contexts.STATE].progressed_at -= contexts.PROGRESS_SECONDS
-    assert queries(lambda: running.progress(9, 10)) == 1
-
-    assert stored(running).metadata["progress"] == {"done": 9, "total": 10, "note": ""}
-
-
-def test_the_last_progress_is_stored_with_the_outcome(live, define):
-    def work():
-        for number in range(1, 101):
-            current_job().progress(number, 100)
-
-    job = define(work).enqueue()
-    live(size=1)
-
-    assert job.wait(TIMEOUT).metadata["progress"]["done"] == 100
-
-
-def test_progress_is_seen_while_the_job_runs(live, define):
-    gate = Gate()
-
-    def work():
-        current_job().progress(1, 2)
-        gate()
-
-    job = define(work).enqueue()
-    live(size=1)
-    gate.wait()
-
-    assert job.refresh().state == "running"
-    assert job.metadata["progress"]["done"] == 1
-    gate.open()
-    job.wait(TIMEOUT)
-
-
-def test_in_a_transaction_no_progress_is_written_since_nobody_would_see_it_and_the_row_be_locked(running):
-    with transaction.atomic():
-        assert queries(lambda: running.progress(1)) == 0
-    assert queries(lambda: running.progress(2)) == 1
-
-
-def test_progress_that_can_not_be_stored_is_no_failure(running, monkeypatch, caplog):
-    def away(*args, **kwargs):
-        raise OperationalError("away")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(contexts, "django_store", away)
-        running.progress(1)
-    assert "could not be stored yet: away" in caplog.text
-    running.merge_metadata({"a": 1})
-
-    assert stored(running).metadata["progress"]["done"] == 1
-
-
-def test_progress_of_a_lost_claim_says_so(running):
-    lose(running)
-
-    with pytest.raises(ClaimLost):
-        running.progress(1)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [("1",), (None,), (True,), (float("nan"),), (1, "2"), (1, float("inf")), (1, 2, 3), (1, 2, None)],
-)
-def test_what_is_no_progress_is_refused(running, arguments):
-    with pytest.raises(TypeError, match=r"progress\("):
-        running.progress(*arguments)
-
-
-# -- async ------------------------------------------------------------------------------------------------------------
-
-
-def test_the_variants_for_async_code(live, define):
-    async def work():
-        context = current_job()
-        await context.aprogress(1, 2)
-        await context.amerge_metadata({"a": 1})
-        seen = await Job.objects.aget(pk=context.job.id)
-        await context.amerge_metadata({"later": 1}, later=True)
-        context.progress(2, 2)  # not stored here and now: this is the event loop
-        return seen.metadata
-
-    job = define(work).enqueue()
-    live(size=1)
-
-    assert job.wait(TIMEOUT).result == {"progress": {"done": 1, "total": 2, "note": ""}, "a": 1}
-    assert job.metadata == {"a": 1, "later": 1, "progress": {"done": 2, "total": 2, "note": ""}}
-
-
-def test_the_context_is_the_same_wherever_it_is_asked_for(live, define):
-    async def work(context):
-        def inner():
-            current_job().merge_metadata({"thread": 1}, later=True)
-
-        async def task():
-            current_job().merge_metadata({"task": 1}, later=True)
-
-        await asyncio.gather(sync_to_async(inner)(), task())
-        context.merge_metadata({"own": 1}, later=True)
-
-    job = define(work, takes_context=True).enqueue()
-    live(size=1)
-
-    assert job.wait(TIMEOUT).metadata == {"thread": 1, "task": 1, "own": 1}
-
-
-# -- words ------------------------------------------------------------------------------------------------------------
-
-
-def test_snooze_and_cancel_end_the_attempt_there(live, define):
-    def work(how):
-        if how == "snooze":
-            current_job().snooze(3600)
-        current_job().cancel("not needed")
-
-    definition = define(work)
-    snoozed, cancelled = definition.enqueue("snooze"), definition.enqueue("cancel")
-    live()
-
-    assert cancelled.wait(TIMEOUT).state == "cancelled"
-    assert cancelled.errors[0]["message"] == "not needed"
-    eventually(lambda: snoozed.refresh().state == "scheduled")
-    assert snoozed.attempt == 0
-
-
-def test_a_context_without_a_job_takes_everything_and_stores_nothing(db):
-    context = JobContext.detached("tests.direct")
-
-    def everything():
-        context.progress(1, 2, "x")
-        context.merge_metadata({"a": 1})
-        context.complete({"a": 1})
-        assert context.heartbeat()
-        assert not context.should_stop()
-
-    assert queries(everything) == 0
-    with pytest.raises(NotStorable):
-        context.merge_metadata({"a": object()})
-
-
-def test_a_job_without_a_timeout_has_no_end_to_its_heartbeats(running):
-    assert queries(running.heartbeat) == 0
-    assert running.heartbeat() is True
