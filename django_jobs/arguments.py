@@ -53,7 +53,16 @@ class Arguments:
         try:
             self._whole.bind(*self._leading, *args, **kwargs)
         except TypeError as error:
-            raise InvalidArguments(f"{error}; the parameters are {self.signature}") from None
+            raise InvalidArguments(
+                f"{error}; the parameters are {self.signature}{self._hint(kwargs)}"
+            ) from None
+
+    def _hint(self, kwargs: Mapping[str, Any]) -> str:
+        """What to do, where an option was given among the arguments."""
+        from django_jobs.options import OF_ONE_JOB
+
+        option = next((name for name in kwargs if name in OF_ONE_JOB and name not in self.names), None)
+        return "" if option is None else f". Options come before: .using({option}=...)"
 
     def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any], most_bytes: int) -> tuple[str, str]:
         """The arguments as JSON texts. Raises InvalidArguments, naming the argument, for what can't be stored."""
