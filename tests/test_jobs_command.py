@@ -87,6 +87,11 @@ def test_the_subcommands():
     }  # fmt: skip
 
 
+def test_without_one_it_says_which_there_are():
+    with pytest.raises(CommandError, match=r"manage\.py jobs list, show, .*, doctor\. .*--help"):
+        call_command("jobs")
+
+
 @pytest.mark.parametrize("subcommand", SUBCOMMANDS)
 def test_each_has_help(capsys, subcommand):
     with pytest.raises(SystemExit) as end:
