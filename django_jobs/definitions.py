@@ -86,6 +86,16 @@ class JobDefinition(Generic[P, R_co]):
     def __repr__(self) -> str:
         return f"<job function {self.name}>"
 
+    if not TYPE_CHECKING:  # a checker is to refuse what there is not
+
+        def __getattr__(self, name: str) -> Any:
+            hint = ""
+            if name in ("delay", "apply_async", "defer", "send"):  # what other queues have
+                hint = f"; {self.name}.enqueue() enqueues a call, and .using() says when and where"
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=self
+            )
+
     @property
     def queue_name(self) -> str:
         """The queue that jobs of this function go to."""

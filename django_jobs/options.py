@@ -301,7 +301,7 @@ def _check_whole(value: Any, option: str, lowest: int, highest: int, name: str, 
         )
 
 
-# What other queues call an option, where that is not like its name here.
+# What an option is called elsewhere, or by half its name.
 _ELSEWHERE = {
     "bind": "takes_context",
     "countdown": "run_after",
@@ -309,7 +309,9 @@ _ELSEWHERE = {
     "delay": "run_after",
     "eta": "run_after",
     "lock": "unique",
+    "max_retries": "max_attempts",
     "pass_context": "takes_context",
+    "queue": "queue_name",
     "queueing_lock": "unique_key",
     "retries": "max_attempts",
     "schedule_at": "run_after",
@@ -327,10 +329,11 @@ def unknown_option(name: str, of_function: Iterable[str], *, for_one: bool) -> I
     """
     known, others = (OF_ONE_JOB, of_function) if for_one else (of_function, OF_ONE_JOB)
     known = list(known)
-    likely = _ELSEWHERE.get(name)
-    near = [likely] if likely else difflib.get_close_matches(name, [*known, *others], n=1, cutoff=0.5)
-    if near and near[0] not in known:
-        whose = "the function's: @job({}=...)" if for_one else "each job's own: .using({}=...)"
-        return InvalidJob(f"There is no option {name!r} here; {near[0]} is {whose.format(near[0])}.")
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}."
-    return InvalidJob(f"There is no option {name!r}; {hint}")
+    near = difflib.get_close_matches(name, [*known, *others, *_ELSEWHERE], n=1, cutoff=0.5)
+    if not near:
+        return InvalidJob(f"There is no option {name!r}; there are {', '.join(known)}.")
+    meant = _ELSEWHERE.get(near[0], near[0])
+    if meant in known:
+        return InvalidJob(f"There is no option {name!r}; did you mean {meant!r}?")
+    whose = "the function's: @job({}=...)" if for_one else "each job's own: .using({}=...)"
+    return InvalidJob(f"There is no option {name!r} here; {meant} is {whose.format(meant)}.")

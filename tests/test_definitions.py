@@ -525,6 +525,14 @@ class TestUsing:
 
         assert (multiply.queue_name, multiply.options.priority) == ("math", 3)
 
+    @pytest.mark.parametrize("name", ["delay", "apply_async", "defer"])
+    def test_enqueue_is_named_to_who_looks_for_another_queues_method(self, name):
+        with pytest.raises(
+            AttributeError, match=rf"no attribute '{name}'; .*\.add\.enqueue\(\) enqueues a call"
+        ):
+            getattr(add, name)
+        assert not hasattr(add, "nothing")
+
     def test_adds_up(self):
         assert multiply.using(priority=5).using(queue_name="slow").options.priority == 5
 
@@ -538,6 +546,8 @@ class TestUsing:
             ("zzz", "there are queue_name, priority, max_attempts, run_after, using, "),
             ("back_off", "did you mean 'backoff'?"),
             ("countdown", "did you mean 'run_after'?"),
+            ("quue", "did you mean 'queue_name'?"),
+            ("max_retries", "did you mean 'max_attempts'?"),
         ],
     )
     def test_refuses_an_unknown_option_and_names_the_nearest(self, unknown, hint):
