@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, Never, ParamSpec, TypeVar, overload
 
 from asgiref.sync import async_to_sync, iscoroutinefunction, markcoroutinefunction, sync_to_async
 
@@ -117,7 +117,7 @@ class JobDefinition(Generic[P, R_co]):
         tags: Sequence[str | Model] | None = LEFT_OUT,
         timeout: float | dt.timedelta | None = LEFT_OUT,
         backoff: JobBackoff | None = LEFT_OUT,
-        **unknown: Any,
+        **unknown: Never,
     ) -> JobDefinition[P, R_co]:
         """The same function with other options, for the jobs enqueued through what is returned.
 

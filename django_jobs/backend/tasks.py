@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Never, Self
 
 from django.utils import timezone
 from django.utils.module_loading import import_string
@@ -107,6 +108,7 @@ class JobsTask(_Defined):
         tags: Sequence[str | Model] | None = LEFT_OUT,
         timeout: float | dt.timedelta | None = LEFT_OUT,
         backoff: JobBackoff | None = LEFT_OUT,
+        **unknown: Never,
     ) -> Self:
         """The same task with other options, for what is enqueued through the one that is returned.
 
@@ -145,4 +147,9 @@ class JobsTask(_Defined):
             "timeout": timeout,
             "backoff": backoff,
         }
+        if unknown:
+            name = next(iter(unknown))
+            near = difflib.get_close_matches(name, given, n=1, cutoff=0.5)
+            hint = f". Did you mean {near[0]!r}?" if near else ""
+            raise TypeError(f"using() of a task got an unexpected keyword argument {name!r}{hint}")
         return replace(self, **changes_of(given))
