@@ -2,7 +2,8 @@
 
     python .ci/try_wheel.py DIST
 
-1. The wheel and the source distribution in the folder DIST have what the clone has.
+1. The wheel and the source distribution in the folder DIST have what the clone has, and the description that an index
+   shows points to nothing that is not there.
 2. The wheel is installed into an empty environment. In a new site the checks pass, migrations are applied, a job is
    enqueued, ``runjobs --drain`` runs it, and the admin shows it, in English, German and Spanish.
 3. pytest, installed beside it, finds the plugin.
@@ -13,6 +14,7 @@ It needs the standard library alone, and says what it does. Any failure ends it.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -78,6 +80,18 @@ def test_the_plugin_is_there(run_jobs):
     greet.enqueue("Grace")
     assert [job.result for job in run_jobs()] == ["Hello, Grace"]
 """
+
+
+def look_at_description(wheel: Path) -> None:
+    """Check what an index shows of the package."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        description = archive.read(name).decode().partition("\n\n")[2]
+    if "pip install django-runjobs" not in description:
+        sys.exit("The description does not say how to install it.")
+    for found in re.findall(r"<!--|!\[|\]\((?!https?:)[^)]*\)|\bmake \w+", description):
+        sys.exit(f"The description has {found!r}, which an index can't show, or which only a clone can run.")
+    print(f"The description: {len(description.splitlines())} lines")
 
 
 def compare(dist: Path) -> Path:
@@ -149,5 +163,6 @@ def try_out(wheel: Path, folder: Path) -> None:
 
 if __name__ == "__main__":
     wheel = compare(Path(sys.argv[1]).resolve())
+    look_at_description(wheel)
     with tempfile.TemporaryDirectory() as temporary:
         try_out(wheel, Path(temporary))

@@ -53,7 +53,16 @@ class Arguments:
         try:
             self._whole.bind(*self._leading, *args, **kwargs)
         except TypeError as error:
-            raise InvalidArguments(f"{error}; the parameters are {self.signature}") from None
+            raise InvalidArguments(
+                f"{error}; the parameters are {self.signature}{self._hint(kwargs)}"
+            ) from None
+
+    def _hint(self, kwargs: Mapping[str, Any]) -> str:
+        """What to do, where an option was given among the arguments."""
+        from django_jobs.options import OF_ONE_JOB
+
+        option = next((name for name in kwargs if name in OF_ONE_JOB and name not in self.names), None)
+        return "" if option is None else f". Options come before: .using({option}=...)"
 
     def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any], most_bytes: int) -> tuple[str, str]:
         """The arguments as JSON texts. Raises InvalidArguments, naming the argument, for what can't be stored."""
@@ -70,7 +79,7 @@ class Arguments:
 
     def _encode_each(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[str, str]:
         """Look closely at each argument: to name the one that is wrong, or to find that all are right."""
-        for what, value in self._described(args, kwargs):
+        for what, value in self.described(args, kwargs):
             encode_storable(value, what)
         for name in kwargs:  # a function with **kwargs takes any name
             encode_storable(name, f"the name {shown(name)} of an argument")
@@ -86,13 +95,14 @@ class Arguments:
     ) -> None:
         size = len(encoded_args.encode()) + len(encoded_kwargs.encode())
         if size > most_bytes:
-            largest, _ = max(self._described(args, kwargs), key=lambda described: len(encode(described[1])))
+            largest, _ = max(self.described(args, kwargs), key=lambda described: len(encode(described[1])))
             raise NotStorable(
                 f"the arguments are {size:,} bytes as JSON, over the limit of {most_bytes:,} (the largest is "
                 f"{largest}). Store the data and pass its key, or raise DJANGO_JOBS['MAX_ARGUMENT_BYTES']."
             )
 
-    def _described(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    def described(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        """Each argument with what it is called in a message."""
         for index, value in enumerate(args):
             known = index < len(self.names)
             name = f"{self.names[index]!r}" if known else f"{index - len(self.names)} of *{self.rest}"

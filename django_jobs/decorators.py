@@ -112,9 +112,9 @@ def job(
         one period does not stand in the way of the next one's. Without ``unique``: for each set of arguments.
     :param on_duplicate: ``"return"`` the job that is there as it is, or ``"replace"`` its arguments and its
         ``run_after``, if it still waits.
-    :param timeout: how long an attempt may take: seconds, or a timedelta. An ``async def`` function is cancelled then;
-        another one is told by ``context.should_stop()``, and given up when it goes on for
-        ``DJANGO_JOBS["TIMEOUT_GRACE"]`` seconds more. ``context.heartbeat()`` starts the time anew.
+    :param timeout: how long an attempt may take: seconds, or a timedelta. There is none by default, nor with 0. An
+        ``async def`` function is cancelled then; another one is told by ``context.should_stop()``, and given up when it
+        goes on for ``DJANGO_JOBS["TIMEOUT_GRACE"]`` seconds more. ``context.heartbeat()`` starts the time anew.
     :param atomic: run the function in ``transaction.atomic()`` on the jobs' database, and store its completion in the
         same transaction: what it wrote there and its completion are committed together, or neither. Not for
         ``async def``.
@@ -125,7 +125,7 @@ def job(
     """
 
     if unknown:
-        raise unknown_option(next(iter(unknown)), list(job.__kwdefaults__ or ()))
+        raise unknown_option(next(iter(unknown)), option_names(), for_one=False)
     old_names = checked.check_aliases(aliases, name)
 
     def define(function: Callable[..., Any]) -> JobDefinition[Any, Any]:
@@ -167,6 +167,11 @@ def job(
         return definition
 
     return define if function is None else define(function)
+
+
+def option_names() -> list[str]:
+    """The options that ``@job`` takes."""
+    return list(job.__kwdefaults__ or ())
 
 
 def path_of(function: Any) -> str:

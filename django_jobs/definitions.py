@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, Never, ParamSpec, TypeVar, overload
 
 from asgiref.sync import async_to_sync, iscoroutinefunction, markcoroutinefunction, sync_to_async
 
@@ -14,7 +14,16 @@ from django_jobs import enqueueing, uniqueness
 from django_jobs.arguments import Arguments
 from django_jobs.backoff import as_policy
 from django_jobs.context import JobContext
-from django_jobs.options import BackoffOption, JobBackoff, Options, UniqueOption, check, unknown_option
+from django_jobs.options import (
+    LEFT_OUT,
+    BackoffOption,
+    JobBackoff,
+    Options,
+    UniqueOption,
+    changes_of,
+    check,
+    unknown_option,
+)
 from django_jobs.places import Place
 from django_jobs.store.rows import JobRow
 
@@ -63,7 +72,7 @@ class JobDefinition(Generic[P, R_co]):
         self.is_atomic = atomic
         self.redact = redact
         # Whether an attempt is a call of the function in a thread, and nothing more.
-        self.is_plain = not self.is_async and not atomic and options.timeout is None
+        self.is_plain = not self.is_async and not atomic and not options.timeout
         # The same, and the function is called with the job's arguments alone.
         self.is_bare = self.is_plain and not takes_context
         self.arguments = Arguments(function, skip=1 if takes_context else 0)
@@ -77,6 +86,16 @@ class JobDefinition(Generic[P, R_co]):
     def __repr__(self) -> str:
         return f"<job function {self.name}>"
 
+    if not TYPE_CHECKING:  # a checker is to refuse what there is not
+
+        def __getattr__(self, name: str) -> Any:
+            hint = ""
+            if name in ("delay", "apply_async", "defer", "send"):  # what other queues have
+                hint = f"; {self.name}.enqueue() enqueues a call, and .using() says when and where"
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=self
+            )
+
     @property
     def queue_name(self) -> str:
         """The queue that jobs of this function go to."""
@@ -85,22 +104,26 @@ class JobDefinition(Generic[P, R_co]):
     def using(
         self,
         *,
-        queue_name: str | None = None,
-        priority: int | None = None,
-        max_attempts: int | None = None,
-        run_after: dt.datetime | dt.timedelta | None = None,
-        using: str | None = None,
-        unique: UniqueOption | None = None,
-        unique_key: str | None = None,
-        unique_for: dt.timedelta | None = None,
-        on_duplicate: Literal["return", "replace"] | None = None,
-        pending: bool | None = None,
-        tags: Sequence[str | Model] | None = None,
-        timeout: float | dt.timedelta | None = None,
-        backoff: JobBackoff | None = None,
-        **unknown: Any,
+        queue_name: str | None = LEFT_OUT,
+        priority: int | None = LEFT_OUT,
+        max_attempts: int | None = LEFT_OUT,
+        run_after: dt.datetime | dt.timedelta | None = LEFT_OUT,
+        using: str | None = LEFT_OUT,
+        unique: UniqueOption | None = LEFT_OUT,
+        unique_key: str | None = LEFT_OUT,
+        unique_for: dt.timedelta | None = LEFT_OUT,
+        on_duplicate: Literal["return", "replace"] | None = LEFT_OUT,
+        pending: bool | None = LEFT_OUT,
+        tags: Sequence[str | Model] | None = LEFT_OUT,
+        timeout: float | dt.timedelta | None = LEFT_OUT,
+        backoff: JobBackoff | None = LEFT_OUT,
+        **unknown: Never,
     ) -> JobDefinition[P, R_co]:
         """The same function with other options, for the jobs enqueued through what is returned.
+
+        What is left out stays as it is. None takes away ``timeout``, ``tags``, ``unique``, ``unique_key`` and
+        ``unique_for``, and for ``max_attempts`` and ``backoff`` it stands for what holds where nothing is said: the
+        setting, and the function's. For the others None is as if they were left out.
 
         :param queue_name: the queue.
         :param priority: -100 to 100, higher first.
@@ -113,13 +136,16 @@ class JobDefinition(Generic[P, R_co]):
         :param on_duplicate: as of ``@job``.
         :param pending: wait until an operator releases it (``operations.release``), whatever the time is.
         :param tags: 20 at most, strings or model instances, to find the jobs of something by.
-        :param timeout: how long an attempt may take: seconds, or a timedelta.
+        :param timeout: how long an attempt may take: seconds, or a timedelta; None or 0 for as long as it wants,
+            whatever the function's is.
         :param backoff: how long to wait after a failed attempt: seconds, a timedelta, a sequence of those, or a policy
             of :mod:`django_jobs.backoff`. It is written into the job's row, so it can't be a callable of your own.
         :raises InvalidJob: for a value that is not allowed; the message names it.
         """
         if unknown:
-            raise unknown_option(next(iter(unknown)), [each.name for each in fields(Options)])
+            from django_jobs.decorators import option_names
+
+            raise unknown_option(next(iter(unknown)), option_names(), for_one=True)
         given = {
             "queue_name": queue_name,
             "priority": priority,
@@ -135,10 +161,9 @@ class JobDefinition(Generic[P, R_co]):
             "timeout": timeout,
             "backoff": backoff,
         }
-        changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        other.options = check(replace(self.options, **changes), self.name)
+        other.options = check(replace(self.options, **changes_of(given)), self.name)
         uniqueness.check(other)
         return other
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import difflib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from asgiref.sync import iscoroutinefunction
@@ -34,6 +34,30 @@ BackoffOption = Delay | Sequence[Delay] | Callable[[int, BaseException | None, A
 JobBackoff = Delay | Sequence[Delay] | stored_backoff.Growing
 
 
+class _LeftOut:
+    """What ``using()`` has where nothing was given, so that None can be."""
+
+    def __repr__(self) -> str:
+        return "..."
+
+
+LEFT_OUT: Any = _LeftOut()
+#: Options that a job need not have: ``using(timeout=None)`` takes them away. None says nothing of any other one, as it
+#: does in Django's ``Task.using()``.
+_CAN_BE_NONE = ("max_attempts", "unique", "unique_key", "unique_for", "tags", "timeout", "backoff")
+# What None is where no value is something else: a job without a timeout takes its function's.
+_NONE = {"timeout": 0, "tags": ()}
+
+
+def changes_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What ``using()`` was given, as fields of :class:`Options`: without what was left out."""
+    return {
+        name: _NONE.get(name) if value is None else value
+        for name, value in given.items()
+        if value is not LEFT_OUT and (value is not None or name in _CAN_BE_NONE)
+    }
+
+
 @dataclass(frozen=True)
 class Options:
     """What can differ from one job of a function to the next; ``.using()`` changes it."""
@@ -49,9 +73,14 @@ class Options:
     on_duplicate: Literal["return", "replace"] = "return"
     pending: bool = False
     tags: Sequence[str | Model] = ()
+    #: 0: none, whatever else says.
     timeout: float | dt.timedelta | None = None
     #: A job's own. What ``@job`` was given is the definition's.
     backoff: JobBackoff | None = None
+
+
+#: The options that ``using()`` takes.
+OF_ONE_JOB = tuple(each.name for each in fields(Options))
 
 
 class Described(Protocol):
@@ -196,16 +225,16 @@ def check_unique_for(unique_for: Any, name: str) -> None:
 
 
 def check_timeout(timeout: Any, name: str) -> float:
-    """The timeout in seconds, else raise InvalidJob."""
+    """The timeout in seconds, 0 for none; else raise InvalidJob."""
     seconds = timeout.total_seconds() if isinstance(timeout, dt.timedelta) else timeout
     if (
         not isinstance(seconds, int | float)
         or isinstance(seconds, bool)
-        or not 0 < seconds <= limits.LONGEST_DELAY
+        or not 0 <= seconds <= limits.LONGEST_DELAY
     ):
         raise InvalidJob(
-            f"timeout of {name} is {shown(timeout)}; it must be a number of seconds above 0, or a timedelta, and a "
-            f"hundred years at most."
+            f"timeout of {name} is {shown(timeout)}; it must be a number of seconds, or a timedelta, from 0 (no "
+            f"timeout) to a hundred years."
         )
     return float(seconds)
 
@@ -272,8 +301,39 @@ def _check_whole(value: Any, option: str, lowest: int, highest: int, name: str, 
         )
 
 
-def unknown_option(name: str, known: list[str]) -> InvalidJob:
-    """The error of an option that there is not."""
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}."
-    return InvalidJob(f"There is no option {name!r}; {hint}")
+# What an option is called elsewhere, or by half its name.
+_ELSEWHERE = {
+    "bind": "takes_context",
+    "countdown": "run_after",
+    "database": "using",
+    "delay": "run_after",
+    "eta": "run_after",
+    "lock": "unique",
+    "max_retries": "max_attempts",
+    "pass_context": "takes_context",
+    "queue": "queue_name",
+    "queueing_lock": "unique_key",
+    "retries": "max_attempts",
+    "schedule_at": "run_after",
+    "schedule_in": "run_after",
+    "soft_time_limit": "timeout",
+    "time_limit": "timeout",
+}
+
+
+def unknown_option(name: str, of_function: Iterable[str], *, for_one: bool) -> InvalidJob:
+    """The error of an option that there is not.
+
+    :param of_function: the options of ``@job``.
+    :param for_one: whether it was given to ``using()``, else to ``@job``.
+    """
+    known, others = (OF_ONE_JOB, of_function) if for_one else (of_function, OF_ONE_JOB)
+    known = list(known)
+    near = difflib.get_close_matches(name, [*known, *others, *_ELSEWHERE], n=1, cutoff=0.5)
+    if not near:
+        return InvalidJob(f"There is no option {name!r}; there are {', '.join(known)}.")
+    meant = _ELSEWHERE.get(near[0], near[0])
+    if meant in known:
+        return InvalidJob(f"There is no option {name!r}; did you mean {meant!r}?")
+    whose = "the function's: @job({}=...)" if for_one else "each job's own: .using({}=...)"
+    return InvalidJob(f"There is no option {name!r} here; {meant} is {whose.format(meant)}.")

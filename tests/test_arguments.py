@@ -139,6 +139,15 @@ class TestFit:
             (lambda a, b=1: 0, [1, 2, 3], {}, "too many positional arguments; the parameters are (a, b=1)"),
             (lambda a: 0, [1], {"a": 1}, "multiple values for argument 'a'; the parameters are (a)"),
             (lambda a: 0, [1], {"x": 1}, "got an unexpected keyword argument 'x'; the parameters are (a)"),
+            (
+                lambda a: 0,
+                [1],
+                {"run_after": 5},
+                (
+                    "got an unexpected keyword argument 'run_after'; the parameters are (a). Options come before: "
+                    ".using(run_after=...)"
+                ),
+            ),
             (lambda *, key: 0, [1], {}, "too many positional arguments; the parameters are (*, key)"),
             (lambda: 0, [1], {}, "too many positional arguments; the parameters are ()"),
         ],

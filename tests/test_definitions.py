@@ -1,6 +1,7 @@
 """``@job``: names, options, what it refuses, and calling the function with and without a queue."""
 
 import asyncio
+import datetime as dt
 import functools
 import importlib
 import inspect
@@ -12,6 +13,7 @@ from asgiref.sync import async_to_sync, iscoroutinefunction
 from django_jobs import InvalidJob, JobContext, JobDefinition, job, registry
 from django_jobs.backoff import DEFAULT, Exponential
 from django_jobs.job_registry import Registry
+from django_jobs.options import Options
 
 
 @pytest.fixture(autouse=True)
@@ -247,6 +249,15 @@ class TestJob:
             InvalidJob, match=r"^There is no option 'zzz'; there are queue_name, priority, .*using, .*\.$"
         ):
             job(zzz=1)  # type: ignore[call-overload]
+
+    @pytest.mark.parametrize("option", ["tags", "run_after", "pending", "unique_key", "countdown"])
+    def test_points_to_using_for_what_is_each_jobs_own(self, option):
+        meant = "run_after" if option == "countdown" else option
+        with pytest.raises(InvalidJob) as refusal:
+            job(**{option: 1})
+        assert str(refusal.value) == (
+            f"There is no option {option!r} here; {meant} is each job's own: .using({meant}=...)."
+        )
 
 
 class TestName:
@@ -514,6 +525,14 @@ class TestUsing:
 
         assert (multiply.queue_name, multiply.options.priority) == ("math", 3)
 
+    @pytest.mark.parametrize("name", ["delay", "apply_async", "defer"])
+    def test_enqueue_is_named_to_who_looks_for_another_queues_method(self, name):
+        with pytest.raises(
+            AttributeError, match=rf"no attribute '{name}'; .*\.add\.enqueue\(\) enqueues a call"
+        ):
+            getattr(add, name)
+        assert not hasattr(add, "nothing")
+
     def test_adds_up(self):
         assert multiply.using(priority=5).using(queue_name="slow").options.priority == 5
 
@@ -526,12 +545,47 @@ class TestUsing:
             ("run_at", "did you mean 'run_after'?"),
             ("zzz", "there are queue_name, priority, max_attempts, run_after, using, "),
             ("back_off", "did you mean 'backoff'?"),
+            ("countdown", "did you mean 'run_after'?"),
+            ("quue", "did you mean 'queue_name'?"),
+            ("max_retries", "did you mean 'max_attempts'?"),
         ],
     )
     def test_refuses_an_unknown_option_and_names_the_nearest(self, unknown, hint):
         with pytest.raises(InvalidJob) as refusal:
             add.using(**{unknown: 1})  # type: ignore[arg-type]
         assert str(refusal.value).startswith(f"There is no option {unknown!r}; {hint}")
+
+    @pytest.mark.parametrize("option", ["retry_on", "atomic", "takes_context", "bind"])
+    def test_points_to_the_decorator_for_what_is_the_functions(self, option):
+        meant = "takes_context" if option == "bind" else option
+        with pytest.raises(InvalidJob) as refusal:
+            add.using(**{option: True})
+        assert str(refusal.value) == (
+            f"There is no option {option!r} here; {meant} is the function's: @job({meant}=...)."
+        )
+
+    def test_none_takes_an_option_away(self):
+        limited = job(timeout=5, unique=True, unique_for=dt.timedelta(hours=1), max_attempts=2)(plain)
+        changed = limited.using(tags=["a"], backoff=5, unique_key="k")
+        bare = changed.using(
+            timeout=None,
+            tags=None,
+            max_attempts=None,
+            unique=None,
+            unique_key=None,
+            unique_for=None,
+            backoff=None,
+        )
+
+        assert bare.options == Options(timeout=0)
+        assert changed.using().options == changed.options
+
+    def test_none_is_as_if_left_out_for_what_a_job_always_has(self):
+        other = multiply.using(
+            queue_name=None, priority=None, run_after=None, using=None, on_duplicate=None, pending=None
+        )
+
+        assert other.options == multiply.options
 
 
 class TestTakesContext:

@@ -87,6 +87,11 @@ def test_the_subcommands():
     }  # fmt: skip
 
 
+def test_without_one_it_says_which_there_are():
+    with pytest.raises(CommandError, match=r"manage\.py jobs list, show, .*, doctor\. .*--help"):
+        call_command("jobs")
+
+
 @pytest.mark.parametrize("subcommand", SUBCOMMANDS)
 def test_each_has_help(capsys, subcommand):
     with pytest.raises(SystemExit) as end:
@@ -331,6 +336,7 @@ class TestEnqueue:
         [
             (["tests.command.gret"], "Did you mean tests.command.greet"),
             (["tests.command.greet", "--args", "[1, 2, 3]"], "tests.command.greet: "),
+            (["tests.command.greet", "1", "two"], r"""a JSON list: --args '\[1,"two"\]'$"""),
             (["tests.command.greet", "--args", "{}"], "is not JSON of the right kind; write '\\[1,"),
             (["tests.command.greet", "--kwargs", "[nonsense"], "is not JSON of the right kind"),
             (["tests.command.greet", "--priority", "101"], "priority of tests.command.greet is 101"),

@@ -51,7 +51,8 @@ def check_what_is_enqueued() -> None:
     assert_type(plain.enqueue(1, b="x"), JobRow)
     assert_type(plain.using(queue_name="x").enqueue(1), JobRow)
     assert_type(plain.using(backoff=[1, Fixed(2).delay]).enqueue(1), JobRow)
-    plain.using(backoff=Fixed(2))
+    plain.using(backoff=Fixed(2), timeout=None)
+    plain.using(queue="x")  # type: ignore[arg-type]
     plain.using(backoff=lambda attempt, exception, job: 5)  # type: ignore[arg-type]
     assert_type(plain.prepare(1), Prepared)
     assert_type(plain.enqueue_many([(1,), {"a": 1}]), list[JobRow])

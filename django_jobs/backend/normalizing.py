@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django_jobs.backend.framework import normalize_json
 from django_jobs.exceptions import InvalidArguments
-from django_jobs.serialization import encode_plain, shown
+from django_jobs.serialization import encode_plain
 
 if TYPE_CHECKING:
     from django_jobs.definitions import JobDefinition
@@ -31,12 +31,12 @@ def normalize_arguments(
     try:
         return normalize(positional), normalize(dict(kwargs))
     except (TypeError, ValueError) as error:
-        for where, value in (*enumerate(positional), *kwargs.items()):
+        for where, value in definition.arguments.described(positional, kwargs):
             try:
                 normalize(value)
             except (TypeError, ValueError) as problem:
                 raise InvalidArguments(
-                    f"{definition.name}: argument {shown(where)} can't be written as JSON: {problem}."
+                    f"{definition.name}: {where} can't be written as JSON: {problem}."
                 ) from None
         raise InvalidArguments(f"{definition.name}: {error}.") from None
 

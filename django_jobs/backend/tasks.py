@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
+import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Never, Self
 
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from django_jobs.backend.framework import Task
+from django_jobs.options import LEFT_OUT, changes_of
 
 if TYPE_CHECKING:
     from django.db.models import Model
@@ -97,17 +99,21 @@ class JobsTask(_Defined):
         queue_name: str | None = None,
         run_after: dt.datetime | dt.timedelta | None = None,
         backend: str | None = None,
-        max_attempts: int | None = None,
-        unique: UniqueOption | None = None,
-        unique_key: str | None = None,
-        unique_for: dt.timedelta | None = None,
-        on_duplicate: Literal["return", "replace"] | None = None,
-        pending: bool | None = None,
-        tags: Sequence[str | Model] | None = None,
-        timeout: float | dt.timedelta | None = None,
-        backoff: JobBackoff | None = None,
+        max_attempts: int | None = LEFT_OUT,
+        unique: UniqueOption | None = LEFT_OUT,
+        unique_key: str | None = LEFT_OUT,
+        unique_for: dt.timedelta | None = LEFT_OUT,
+        on_duplicate: Literal["return", "replace"] | None = LEFT_OUT,
+        pending: bool | None = LEFT_OUT,
+        tags: Sequence[str | Model] | None = LEFT_OUT,
+        timeout: float | dt.timedelta | None = LEFT_OUT,
+        backoff: JobBackoff | None = LEFT_OUT,
+        **unknown: Never,
     ) -> Self:
         """The same task with other options, for what is enqueued through the one that is returned.
+
+        What None is, stands at :meth:`django_jobs.JobDefinition.using`; for the framework's own options it is as if
+        they were left out.
 
         :param priority: -100 to 100, higher first.
         :param queue_name: the queue; one of the backend's.
@@ -120,7 +126,8 @@ class JobsTask(_Defined):
         :param on_duplicate: as of ``@job``.
         :param pending: wait until an operator releases it.
         :param tags: 20 at most, strings or model instances.
-        :param timeout: how long an attempt may take: seconds, or a timedelta.
+        :param timeout: how long an attempt may take: seconds, or a timedelta; None or 0 for as long as it wants,
+            whatever the task and the backend say.
         :param backoff: how long to wait after a failed attempt, as of :meth:`django_jobs.JobDefinition.using`: no
             callable of your own, since it is written into the job's row.
         :raises InvalidTask: for a value that is not allowed; the message names it.
@@ -140,5 +147,9 @@ class JobsTask(_Defined):
             "timeout": timeout,
             "backoff": backoff,
         }
-        changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        return replace(self, **changes)
+        if unknown:
+            name = next(iter(unknown))
+            near = difflib.get_close_matches(name, given, n=1, cutoff=0.5)
+            hint = f". Did you mean {near[0]!r}?" if near else ""
+            raise TypeError(f"using() of a task got an unexpected keyword argument {name!r}{hint}")
+        return replace(self, **changes_of(given))

@@ -8,6 +8,8 @@ from django_jobs.store.rows import JobRow, Outcome
 
 # The error class of an attempt that took longer than its timeout.
 TIMED_OUT = "django_jobs.TimedOut"
+# That of a job whose name this worker does not know.
+UNREGISTERED = "django_jobs.NotRegistered"
 
 
 class Attempted(NamedTuple):

@@ -14,7 +14,7 @@ from django_jobs import conf
 from django_jobs.store.base import Store
 from django_jobs.store.statistics import record_ended
 from django_jobs.worker.archive import Archive
-from django_jobs.worker.parts import Part
+from django_jobs.worker.parts import Part, log_failure, pause_after
 from django_jobs.worker.retention import Retention
 from django_jobs.worker.ticker import Ticker
 
@@ -68,6 +68,7 @@ class Keeper(Part):
         self._on_available = on_available
         self.ticker = ticker
         self._renew_at = self._rescue_at = self._purge_at = 0.0
+        self._failed_rescues = 0
 
     @property
     def store(self) -> Store:
@@ -103,9 +104,7 @@ class Keeper(Part):
         due = self.promote()
         now = time.monotonic()
         if now >= self._rescue_at:
-            self._rescue_at = now + max(self.lease / 3, 0.1)
-            if self._trusted_for() >= self.lease:
-                self.rescue()
+            self._rescue_or_back_off(now)
         if now >= self._purge_at:
             self._purge_at = now + PURGE_SECONDS
             if self.purge():
@@ -131,6 +130,19 @@ class Keeper(Part):
         if self.ticker is not None:
             self.ticker.look()
         self.wake()
+
+    def _rescue_or_back_off(self, now: float) -> None:
+        """Rescue; should it fail, try again soon, and let the other work go on meanwhile."""
+        interval = max(self.lease / 3, 0.1)
+        self._rescue_at = now + interval
+        try:
+            if self._trusted_for() >= self.lease:
+                self.rescue()
+            self._failed_rescues = 0
+        except Exception as error:
+            self._failed_rescues += 1
+            log_failure("rescue of lost jobs", self._failed_rescues, error)
+            self._rescue_at = now + min(pause_after(self._failed_rescues), interval)
 
     def rescue(self) -> None:
         """End the claims of workers whose lease ran out, and of those that have no row."""

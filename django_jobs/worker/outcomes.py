@@ -17,7 +17,7 @@ from django_jobs.serialization import parse_timestamp
 from django_jobs.store.outcomes import CANCELLED, COMPLETED, FAILED, RETRY, SNOOZED
 from django_jobs.store.rows import ATTEMPT, ERRORS, JobRow, Outcome
 from django_jobs.stored_backoff import policy_of
-from django_jobs.worker.attempted import TIMED_OUT, Attempted
+from django_jobs.worker.attempted import TIMED_OUT, UNREGISTERED, Attempted
 from django_jobs.worker.failures import class_name, message_of, stack_of, traceback_of, with_error
 from django_jobs.worker.parts import log_exception
 from django_jobs.worker.timeouts import Watch
@@ -25,7 +25,6 @@ from django_jobs.worker.timeouts import Watch
 logger = logging.getLogger("django_jobs.attempts")
 
 # A name that is not registered may be one that this worker's code does not have yet: a rolling deploy.
-UNREGISTERED = "django_jobs.NotRegistered"
 UNREGISTERED_DELAY = 60.0
 UNREGISTERED_PATIENCE = 24 * 3600.0
 
@@ -180,8 +179,9 @@ def recorded(
 def unregistered(job: JobRow) -> Attempted:
     """Wait a minute without spending an attempt, for a day at most; then it is a dead letter."""
     message = (
-        f"No job function is registered as {job.name!r}. If it was renamed, list the old name in aliases= of the "
-        f"new one; if its module is not called jobs or tasks, import it in AppConfig.ready()."
+        f"No job function is registered as {job.name!r}. Workers know those in the modules jobs and tasks of the apps "
+        f"in INSTALLED_APPS: add its app, or import its module in AppConfig.ready(). If it was renamed, list the old "
+        f"name in aliases= of the new one."
     )
     now = dt.datetime.now(dt.UTC)
     since = _unregistered_since(job)

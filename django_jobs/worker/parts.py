@@ -92,12 +92,15 @@ class Part:
 
     def failed(self, error: Exception) -> None:
         """Log a step that failed: in one line where the database is away, with a traceback where we are at fault."""
-        if isinstance(error, DatabaseError | OSError):
-            logger.warning(
-                "The %s has a database error (%d in a row): %s", self.name, self.failures, one_line(error)
-            )
-        else:
-            logger.exception("The %s failed (%d in a row)", self.name, self.failures)
+        log_failure(self.name, self.failures, error)
+
+
+def log_failure(what: str, failures: int, error: Exception) -> None:
+    """Log an error that is being handled: in one line where the database is away, else with a traceback."""
+    if isinstance(error, DatabaseError | OSError):
+        logger.warning("The %s has a database error (%d in a row): %s", what, failures, one_line(error))
+    else:
+        logger.exception("The %s failed (%d in a row)", what, failures)
 
 
 class StopRequest:

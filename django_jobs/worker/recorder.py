@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from django_jobs.store.answers import Ended
 from django_jobs.store.outcomes import RETRY, SNOOZED
 from django_jobs.worker import connections
-from django_jobs.worker.attempted import TIMED_OUT, Attempted
+from django_jobs.worker.attempted import TIMED_OUT, UNREGISTERED, Attempted
 from django_jobs.worker.followers import is_followed, outcome_of, tell
 from django_jobs.worker.statistics import Statistics
 from django_jobs.worker.tallies import tally_completed, tally_other
@@ -71,7 +71,12 @@ class Recorder:
 
 def _is_loud(attempted: Attempted, state: str) -> bool:
     """Whether its line is an error or a warning."""
-    return state == "failed" or attempted.outcome.kind == RETRY
+    return state == "failed" or _is_warning(attempted)
+
+
+def _is_warning(attempted: Attempted) -> bool:
+    # A name that is not registered is snoozed, and that is no wish of the job's.
+    return attempted.outcome.kind == RETRY or attempted.outcome.error_class == UNREGISTERED
 
 
 def _log(attempted: Attempted, state: str) -> None:
@@ -80,7 +85,7 @@ def _log(attempted: Attempted, state: str) -> None:
     level = logging.INFO
     if state == "failed":
         level = logging.ERROR
-    elif attempted.outcome.kind == RETRY:
+    elif _is_warning(attempted):
         level = logging.WARNING
     logger.log(
         level,

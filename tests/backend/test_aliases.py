@@ -42,7 +42,9 @@ class TestAliases:
         assert row(tasks.noop).max_attempts == 1
         assert row(tasks.noop.using(max_attempts=2)).max_attempts == 2
         assert row(tasks.noop.using(backend="any")).max_attempts == 4
-        assert [row(tasks.noop.using(backend="slow", timeout=t)).timeout for t in (None, 5)] == [90, 5]
+        slow = tasks.noop.using(backend="slow")
+        given = [{}, {"timeout": 5}, {"timeout": None}]
+        assert [row(slow.using(**options)).timeout for options in given] == [90, 5, 0]
 
     def test_a_result_names_the_one_that_serves_its_queue(self, drain, sent):
         result = tasks.noop.using(backend="reports", queue_name="reports").enqueue()

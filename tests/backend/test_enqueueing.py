@@ -134,6 +134,10 @@ class TestArguments:
         with django_assert_num_queries(0), pytest.raises(TypeError, match="parameters are \\(value"):
             tasks.echo.enqueue(1, 2)
 
+    def test_the_one_that_is_wrong_is_named(self, db):
+        with pytest.raises(TypeError, match=r"echo: argument 'value' can't be written as JSON"):
+            tasks.echo.enqueue(object())
+
     def test_the_context_is_not_one_of_them(self, db):
         assert tasks.context_async.enqueue(1).args == [1]
         with pytest.raises(TypeError, match="missing"):
@@ -213,6 +217,12 @@ class TestUsing:
 
     def test_a_whole_number_may_be_a_float(self, db):
         assert job(tasks.noop.using(priority=4.0).enqueue()).priority == 4
+
+    def test_an_unknown_option_is_refused_and_the_nearest_named(self):
+        with pytest.raises(
+            TypeError, match=r"got an unexpected keyword argument 'queue'\. Did you mean 'queue_name'\?"
+        ):
+            tasks.noop.using(queue="mail")
 
     def test_the_functions_own_options_are_not_each_jobs(self):
         with pytest.raises(TypeError, match="give_up_on"):

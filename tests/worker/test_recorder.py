@@ -62,6 +62,13 @@ def test_one_line_for_each_attempt_with_fields_to_search_by(
     assert statistics.attempts == 1
 
 
+def test_a_name_that_nobody_registered_is_a_warning(record, caplog):
+    caplog.set_level(logging.WARNING, "django_jobs.attempts")
+    (entry,) = record((attempted(1, "snoozed", 60.0, error_class="django_jobs.NotRegistered"), "scheduled"))
+
+    assert (entry.levelno, entry.outcome) == (logging.WARNING, "scheduled")
+
+
 def test_what_is_told_is_what_the_database_has_and_not_what_the_job_wanted(record, statistics):
     """A job that was cancelled while it failed is cancelled; one that used its last attempt is a dead letter."""
     (entry,) = record((attempted(1, "retry", 5.0), "failed"))

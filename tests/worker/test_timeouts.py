@@ -56,14 +56,30 @@ def test_the_timeout_is_stored_with_the_job(db, define, given, seconds):
     assert set(Job.objects.values_list("timeout", flat=True)) == {seconds, 7.0}
 
 
+def test_none_takes_the_function_s_timeout_away(db, define, runner):
+    definition = define(lambda: threading.Event().wait(SOON * 1.5) or 5, timeout=SOON)
+    without = definition.using(timeout=None)
+
+    for job in [without.enqueue(), *without.enqueue_many([()]), without.using(unique=True).enqueue()]:
+        assert job.timeout == 0
+        assert runner.run(job).outcome.result == "5"
+    assert without.using(timeout=SOON).enqueue().timeout == SOON
+
+
+def test_a_function_with_the_timeout_0_has_none(db, define):
+    definition = define(lambda: None, timeout=0)
+    assert definition.is_bare
+
+
 def test_without_one_none_is_stored(db, define):
     assert define(lambda: None).enqueue().timeout is None
 
 
-@pytest.mark.parametrize("given", [0, -1, float("nan"), float("inf"), True, "5", 1e12, dt.timedelta(), [5]])
+@pytest.mark.parametrize("given", [-1, float("nan"), float("inf"), True, "5", 1e12, dt.timedelta(-1), [5]])
 def test_what_is_no_timeout_is_refused(given):
     with pytest.raises(
-        InvalidJob, match=r"timeout of tests\.refused is .*; it must be a number of seconds above 0"
+        InvalidJob,
+        match=r"timeout of tests\.refused is .*; it must be a number of seconds, or a timedelta, from 0",
     ):
         django_jobs.job(name="tests.refused", timeout=given)(lambda: None)
     assert "tests.refused" not in registry

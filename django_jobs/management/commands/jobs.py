@@ -38,7 +38,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """The subcommands; each takes --database and --json."""
-        subparsers = parser.add_subparsers(dest="subcommand", required=True, metavar="SUBCOMMAND")
+        subparsers = parser.add_subparsers(dest="subcommand", metavar="SUBCOMMAND")
         for subcommand in SUBCOMMANDS.values():
             below = subparsers.add_parser(subcommand.name, help=subcommand.help, description=subcommand.help)
             subcommand.add_arguments(below)
@@ -48,6 +48,10 @@ class Command(BaseCommand):
 
     def handle(self, **options: Any) -> None:
         """Run the subcommand; what is wrong with the input is said in a line."""
+        if options["subcommand"] is None:
+            raise CommandError(
+                f"Say what to do: manage.py jobs {', '.join(SUBCOMMANDS)}. manage.py jobs SUBCOMMAND --help says how."
+            )
         out = Output(self.stdout, self.stderr, self.style, options["json"])
         try:
             code = SUBCOMMANDS[options["subcommand"]].run(out, jobs_database(options["database"]), options)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import difflib
-from argparse import ArgumentParser
+import json
+import shlex
+from argparse import SUPPRESS, ArgumentParser
 from typing import Any
 
 from django.core.management.base import CommandError
@@ -13,6 +15,15 @@ from django_jobs.job_registry import registry
 from django_jobs.management.jobs.arguments import age, json_value
 from django_jobs.management.jobs.base import Subcommand
 from django_jobs.management.jobs.output import Output, clean, job_record
+from django_jobs.options import LEFT_OUT
+from django_jobs.serialization import encode
+
+
+def _meant(word: str) -> Any:
+    try:
+        return json.loads(word)
+    except ValueError:
+        return word
 
 
 def _whole(text: str) -> int:
@@ -28,6 +39,8 @@ class Enqueue(Subcommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """What to call, and how."""
         parser.add_argument("name", metavar="NAME", help="the name of a registered job function")
+        # There is nothing more by position; said in run(), for argparse would only call it unrecognized.
+        parser.add_argument("words", nargs="*", help=SUPPRESS)
         parser.add_argument(
             "--args",
             dest="call_args",
@@ -55,6 +68,11 @@ class Enqueue(Subcommand):
 
     def run(self, out: Output, using: str, options: dict[str, Any]) -> None:
         """Enqueue it, and print the job."""
+        if options["words"]:
+            values = encode([_meant(word) for word in options["words"]])
+            raise CommandError(
+                f"After the name there are options only; arguments are a JSON list: --args {shlex.quote(values)}"
+            )
         definition = registry.get(options["name"])
         if definition is None:
             names = sorted(each.name for each in registry)
@@ -62,10 +80,11 @@ class Enqueue(Subcommand):
             hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(names) or 'none'}."
             raise CommandError(f"No job function is registered as {options['name']!r}. {hint}")
         delay: dt.timedelta | None = options["delay"]
+        most = options["max_attempts"]
         job = definition.using(
             queue_name=options["queue"],
             priority=options["priority"],
-            max_attempts=options["max_attempts"],
+            max_attempts=LEFT_OUT if most is None else most,
             run_after=delay,
             using=using,
         ).enqueue(*options["call_args"], **options["call_kwargs"])

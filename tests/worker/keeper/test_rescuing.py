@@ -1,9 +1,10 @@
 """What lost workers held comes back, and nothing that a living one holds."""
 
 import pytest
+from django.db.utils import OperationalError
 
 from django_jobs.models import Job, Stat, Worker
-from django_jobs.worker import keeper as module
+from django_jobs.worker import keeper as module, parts
 from tests.waiting import eventually
 from tests.worker.keeper.helping import insert, lost_worker, states
 
@@ -75,6 +76,43 @@ def test_the_jobs_of_a_worker_without_a_row_are_rescued(make, store, started):
     started(make(lease=0.3))
 
     eventually(lambda: set(states().values()) == {"available"})
+
+
+def test_a_rescue_that_failed_is_tried_again_soon_and_holds_up_nothing(make, store, started, caplog):
+    """Not after a third of a lease, which here is more than a test lasts."""
+    lost_worker(store)
+    keeper = make(lease=3600.0)
+    real, errors = keeper.store.rescue, [OperationalError("away"), ValueError("ours")]
+    purges = []
+
+    def fail(*args, **kwargs):
+        if errors:
+            raise errors.pop(0)
+        return real(*args, **kwargs)
+
+    keeper.store.rescue = fail
+    keeper.purge = lambda: purges.append(len(errors))
+    started(keeper)
+
+    eventually(lambda: set(states().values()) == {"scheduled"})
+    assert purges == [1]
+    assert "The rescue of lost jobs has a database error (1 in a row): OperationalError: away" in caplog.text
+    assert "The rescue of lost jobs failed (2 in a row)" in caplog.text
+
+
+@pytest.mark.parametrize(("failures", "pause"), [(1, 0.1), (2, 0.2), (30, 1.0)])
+def test_failed_rescues_back_off_up_to_their_interval(make, monkeypatch, failures, pause):
+    monkeypatch.setattr(parts.random, "uniform", lambda low, high: high)
+    keeper = make(lease=3.0)
+    keeper._failed_rescues = failures - 1
+
+    def fail():
+        raise OperationalError("away")
+
+    keeper.rescue = fail
+    keeper._rescue_or_back_off(100.0)
+
+    assert keeper._rescue_at == pytest.approx(100.0 + pause)
 
 
 def test_a_thousand_jobs_and_one_are_rescued(make, store, monkeypatch):

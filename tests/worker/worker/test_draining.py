@@ -79,6 +79,7 @@ def test_a_name_that_is_not_registered_waits_a_minute_and_spends_no_attempt(drai
 
     assert (job(row).state, job(row).attempt) == ("scheduled", 0)
     assert job(row).errors[0]["class"] == "django_jobs.NotRegistered"
+    assert "add its app" in job(row).errors[0]["message"]
 
 
 def test_two_workers_that_drain_run_every_job_once(run, define):
