@@ -262,9 +262,9 @@ class TestSearch:
 
     def test_statements(self, greet, django_assert_num_queries):
         greet.enqueue_many([("ann",)] * 30)
-        with django_assert_num_queries(3):
-            operations.search_arguments(Filter(), "ann")
         with django_assert_num_queries(2):
+            operations.search_arguments(Filter(), "ann")
+        with django_assert_num_queries(1):
             operations.search_arguments(Filter(), "nobody")
 
     @pytest.mark.parametrize("text", ["", "  ", "a\0", "\ud800", "x" * 1001])

@@ -75,7 +75,7 @@ INDEXES = {
     "count_available": {CLAIM},
     "count_dead": {FINISHED},
     "waiting": {KEY, CLAIM},
-    "with_argument": {KEY},
+    "select_finished, in arguments": {FINISHED, KEY},
     "glance": {KEY},
     "get": {KEY},
     "waiting_queues": {CLAIM},
@@ -102,7 +102,6 @@ BY_ID = [
     "delete",
     "delete, ended",
     "select_given",
-    "with_argument",
     "glance",
     "get",
 ]
@@ -110,6 +109,7 @@ IN_ORDER = ["claim", "promote", "next_due", "purge", "running"]
 SEARCHES = [
     "select_newest",
     "select_finished",
+    "select_finished, in arguments",
     "select_running",
     "select_scheduled",
     "select_available",
