@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from django_jobs.databases import jobs_database
-from django_jobs.operations.counting import Count, queue_counts
+from django_jobs.operations.counting import MOST, Count, queue_counts
 from django_jobs.serialization import decode
 from django_jobs.states import Counted
 from django_jobs.store import Store, django_store
@@ -107,6 +107,21 @@ def queues_of(
         )
         for name in sorted({*counts, *oldest, *recent, *paused, *serving})
     ]
+
+
+def totals(queues: Iterable[QueueStatus]) -> dict[str, Count]:
+    """How many jobs of all queues together are in each of the states that queues are counted by.
+
+    As :func:`~django_jobs.operations.counts` would say it, without asking again; but where so many queues wait that few
+    available jobs of each are counted, it may be "more than" less.
+    """
+    queues = list(queues)
+    found = {}
+    for state in COUNTED:
+        parts: list[Count] = [getattr(queue, state) for queue in queues]
+        number, capped = sum(parts), any(part.capped for part in parts)
+        found[state] = Count(min(number, MOST), capped or number > MOST)
+    return found
 
 
 def served_by(workers: Iterable[LiveWorker]) -> dict[str, tuple[int, ...]]:

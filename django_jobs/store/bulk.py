@@ -12,6 +12,7 @@ from django_jobs.store.part import StorePart
 from django_jobs.store.rows import ARGS, ID, JOB_COLUMNS, KWARGS, JobRow
 from django_jobs.store.selecting import (
     LOOK,
+    LOOK_LIMIT,
     MOST,
     Criteria,
     Found,
@@ -169,6 +170,7 @@ class BulkStatements(StorePart):
     def _search(
         self, criteria: Criteria, position: Position, look: int, most: int, now: dt.datetime | None
     ) -> dict[str, Any]:
+        assert look <= LOOK_LIMIT
         return {
             **self._criteria(criteria, now),
             "now": self._time(now),

@@ -11,6 +11,8 @@ from django_jobs.states import State
 # Rows that one statement looks at, and finds, at most.
 LOOK = 5000
 MOST = 1000
+# More than this the statements look at or count in no case: it stands in those of PostgreSQL.
+LOOK_LIMIT = 20_000
 
 _LAST_ID = 2**63 - 1
 

@@ -1,5 +1,9 @@
 -- The end of every select_*: of the rows that were looked at, those that match, :most at most; and then what is told of
 -- them, which is chosen when the statement is read.
+-- The statements bound what they look at twice. (SELECT :look) hides the limit from the planner, which takes it for a
+-- tenth of the rows, and so reads them in the order of the index whatever the statistics say; LIMIT 20000 around it, beyond
+-- all that is asked for, bounds that part: of millions it would make a plan so dear that it is compiled first (jit), which
+-- takes longer than the search.
 , numbered AS MATERIALIZED (
     SELECT row_number() OVER () AS number, looked.* FROM looked
 ), matching AS MATERIALIZED (
