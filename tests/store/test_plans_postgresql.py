@@ -227,7 +227,9 @@ def test_with_very_many_jobs_no_plan_is_so_dear_that_it_is_compiled_first(statem
         every = decoded(cursor.fetchone()[0])[0]["Plan"]
 
     assert every["Total Cost"] > 10 * dear
-    for name in (*SEARCHES, "select_finished, in arguments", *COUNTS):
+    # What is purged is looked for by the worker's own session, which compiles nothing.
+    pages = [name for name in SEARCHES if name != "select_expired"]
+    for name in (*pages, "select_finished, in arguments", *COUNTS):
         statement, parameters = statements[name]
         look = {"look": 10_000} if "look" in parameters else {}
         most = {"most": 10_000} if name in COUNTS else {}
