@@ -13,6 +13,7 @@ COMMANDS = {
     "operations": "each operation beside the same by the ORM: microseconds and statements",
     "latency": "milliseconds from commit to start, and what an idle worker uses",
     "enqueue": "jobs inserted per second, beside bare INSERT, unnest and COPY",
+    "pages": "each page of the admin, of ten million jobs",
     "scale": "claim, finish, the admin and stats with ever more history",
     "peers": "other queues, on the same PostgreSQL in the same run",
     "all": "all of them, and the page of their results",

@@ -6,5 +6,6 @@ from testproject.settings import INSTALLED_APPS, LOGGING, env
 DEBUG = False  # with DEBUG, Django keeps the text of every query
 INSTALLED_APPS = [*INSTALLED_APPS, "benchmarks"]
 ALLOWED_HOSTS = ["*"]
+ROOT_URLCONF = "benchmarks.urls"
 DJANGO_JOBS = env.json("DJANGO_JOBS", default={})
 LOGGING = {**LOGGING, "loggers": {"django_jobs": {"handlers": ["console"], "level": "WARNING"}}}

@@ -271,6 +271,18 @@ class TestActions:
         )
         assert "queue name default" in asked[0]
 
+    @pytest.mark.parametrize(
+        ("subcommand", "state"),
+        [("retry", "running"), ("release", "failed"), ("cancel", "completed"), ("purge", "available")],
+    )
+    def test_what_it_can_never_be_done_to_is_told_before_anybody_is_asked(
+        self, greet, monkeypatch, subcommand, state
+    ):
+        monkeypatch.setattr(output, "ask", lambda question: pytest.fail("it asks"))
+
+        with pytest.raises(CommandError, match=rf"state is {state}; {subcommand}\(\) can't be done"):
+            run(subcommand, "--state", state)
+
     def test_where_nobody_can_be_asked_it_is_refused(self, greet, monkeypatch):
         monkeypatch.setattr(output.sys, "stdin", io.StringIO())
         with pytest.raises(CommandError, match=r"ended 1w ago or earlier.*add --yes"):

@@ -158,10 +158,6 @@ class TestCancel:
         assert operations.cancel(Filter(ids=[])).done == 0
         assert states(one_of_each.available) == ["available"]
 
-    def test_a_state_in_which_nothing_can_be_cancelled(self, one_of_each):
-        assert operations.cancel(Filter(state="failed")).done == 0
-        assert states(one_of_each.failed, one_of_each.available) == ["failed", "available"]
-
     def test_available_jobs_of_every_queue(self, make):
         ids = (
             make("available", 2) + make("available", 2, queue_name="a") + make("available", 1, queue_name="b")
@@ -183,6 +179,52 @@ class TestCancel:
         # Three searches of up to 5,000 that find a thousand at most, and three changes.
         with django_assert_num_queries(6):
             assert operations.cancel(Filter(state="scheduled")).done == 2500
+
+
+class TestStatesThatAnOperationIsNotFor:
+    """An operation that could never do anything says so, rather than that it did nothing."""
+
+    WRONG = (
+        ("cancel", ["completed", "failed", "cancelled"]),
+        ("retry", ["pending", "scheduled", "available", "running"]),
+        ("release", ["scheduled", "available", "running", "completed", "failed", "cancelled"]),
+        ("run_now", ["pending", "available", "running", "completed", "failed", "cancelled"]),
+        ("delete", ["running"]),
+        ("purge", ["pending", "scheduled", "available", "running"]),
+    )
+
+    @pytest.mark.parametrize(("name", "wrong"), WRONG)
+    def test_each_of_them_and_all_together_are_refused_before_any_sql(
+        self, name, wrong, django_assert_num_queries
+    ):
+        operation = getattr(operations, name)
+
+        with django_assert_num_queries(0):
+            for state in [*([each] for each in wrong), wrong]:
+                with pytest.raises(InvalidFilter, match=rf"state is {', '.join(state)}; {name}\(\) can't"):
+                    operation(Filter(state=state))
+                with pytest.raises(InvalidFilter, match="can't be done"):
+                    operation(Filter(state=state, ids=[1]))
+
+    @pytest.mark.parametrize(("name", "wrong"), WRONG)
+    def test_every_other_state_is_done(self, name, wrong, one_of_each):
+        operation = getattr(operations, name)
+
+        for state in set(vars(one_of_each)) - set(wrong):
+            assert operation(Filter(state=state)).done == 1, state
+
+    def test_an_update_of_what_does_not_wait(self, django_assert_num_queries):
+        with django_assert_num_queries(0), pytest.raises(InvalidFilter, match=r"running; update\(\) can't"):
+            operations.update(Filter(state="running"), priority=5)
+
+    def test_a_purge_by_the_name_of_a_state(self, one_of_each, django_assert_num_queries):
+        with django_assert_num_queries(0), pytest.raises(InvalidFilter, match="state is available; purge"):
+            operations.purge("available", HOUR)
+
+    @pytest.mark.parametrize("name", [name for name, _ in WRONG])
+    def test_no_states_at_all_are_no_job_rather_than_any(self, name, one_of_each):
+        assert getattr(operations, name)(Filter(state=[])).done == 0
+        assert states(*vars(one_of_each).values()) == list(vars(one_of_each))
 
 
 class TestRetry:

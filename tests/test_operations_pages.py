@@ -228,6 +228,14 @@ class TestSearch:
         assert self.found("hidden") == []
         assert self.found("ann") == [row.id]
 
+    def test_a_tag_is_one_of_theirs_and_no_part_of_their_json(self, greet):
+        row = greet.using(tags=["a", "b"]).enqueue("ann")
+
+        for tag, ids in (("a", [row.id]), (",", []), ('","', [])):
+            wanted = Filter(tag=tag)
+            assert [job.id for job in operations.search_arguments(wanted, "ann").jobs] == ids
+            assert searching.count_matching(wanted) == len(ids)
+
     def test_within_a_filter_and_its_order(self, greet):
         ids = [row.id for row in greet.enqueue_many([("ann",)] * 3)]
         moments = [timezone.now() - HOUR * n for n in (2, 1, 3)]
@@ -262,9 +270,9 @@ class TestSearch:
 
     def test_statements(self, greet, django_assert_num_queries):
         greet.enqueue_many([("ann",)] * 30)
-        with django_assert_num_queries(3):
-            operations.search_arguments(Filter(), "ann")
         with django_assert_num_queries(2):
+            operations.search_arguments(Filter(), "ann")
+        with django_assert_num_queries(1):
             operations.search_arguments(Filter(), "nobody")
 
     @pytest.mark.parametrize("text", ["", "  ", "a\0", "\ud800", "x" * 1001])

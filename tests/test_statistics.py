@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from django_jobs import operations
 from django_jobs.models import Job, Queue, Stat, Worker
-from django_jobs.operations import Count, InvalidFilter, counting
+from django_jobs.operations import Count, InvalidFilter, counting, status
 
 pytestmark = pytest.mark.django_db
 
@@ -226,6 +226,21 @@ class TestQueueStatus:
         assert status["busy"][7:10] == (10, 1, 2)
         assert status["busy"].per_minute == 2.0
         assert status["shut"].paused_at == ago(hours=1)
+
+    def test_their_totals_are_the_counts_of_the_states(self, monkeypatch):
+        monkeypatch.setattr(counting, "MOST", 4)
+        monkeypatch.setattr(status, "MOST", 4)
+        for name in "ab":
+            jobs("available", 4, queue_name=name)
+            jobs("failed", 2, queue_name=name)
+            jobs("scheduled", 3, queue_name=name)
+        jobs("pending", 1, queue_name="c")
+        jobs("completed", 9, queue_name="c")
+
+        totals, counts = status.totals(operations.queue_status(now=NOW)), operations.counts()
+
+        assert repr(totals) == repr({state: counts[state] for state in totals})
+        assert [str(totals[state]) for state in status.COUNTED] == ["1", "4+", "4+", "0", "4"]
 
     def test_many_queues_share_the_bound(self, monkeypatch):
         monkeypatch.setattr(counting, "MOST_TOGETHER", 6)

@@ -19,6 +19,7 @@ FACTORS = {
 }
 # Of the time with the least history, with the most.
 FLAT = 1.5
+PAGE = 150  # milliseconds
 FLAT_COLUMNS = {
     "claim_ms": "claim",
     "finish_ms": "finish",
@@ -35,6 +36,7 @@ def targets(results: Results) -> list[Row]:
         *of_enqueue(results),
         *of_latency(results),
         *of_scale(results),
+        *of_pages(results),
     ]
 
 
@@ -140,4 +142,18 @@ def of_scale(results: Results) -> Iterator[Row]:
                 FLAT,
                 longest[column] / fewest[column],
                 lambda factor: f"{factor:.2f} times",
+            )
+
+
+def of_pages(results: Results) -> Iterator[Row]:
+    """The slowest page of all."""
+    for vendor in ("sqlite", "postgresql"):
+        rows = rows_of(results, "pages", database=vendor)
+        if rows:
+            slowest = max(rows, key=lambda row: row["slowest_ms"])
+            yield from most(
+                f"the slowest page, {vendor} ({slowest['kind']}: {slowest['slowest']})",
+                PAGE,
+                slowest["slowest_ms"],
+                lambda ms: f"{ms:.0f} ms",
             )

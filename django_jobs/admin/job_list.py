@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from django.http import HttpRequest
-from django.template.response import TemplateResponse
+from django.http import HttpRequest, HttpResponse
 from django.utils.functional import Promise
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_lazy as _, pgettext_lazy
 
 from django_jobs import operations
 from django_jobs.admin.job_actions import ActionsPage
@@ -33,7 +32,7 @@ COLUMNS: dict[str, tuple[str | Promise, tuple[str, ...]]] = {
     "progress": (_("progress"), (State.RUNNING,)),
     "worker": (_("worker"), (State.RUNNING,)),
     "created": (_("enqueued"), ("", State.PENDING)),
-    "when": (_("due, began or ended"), ("",)),
+    "when": (pgettext_lazy("column: when it was due, began or ended", "when"), ("",)),
     "due": (_("due"), (State.SCHEDULED, State.AVAILABLE)),
     "began": (_("began"), (State.RUNNING,)),
     "ended": (_("ended"), (State.COMPLETED, State.FAILED, State.CANCELLED)),
@@ -72,11 +71,8 @@ class Found(NamedTuple):
 class JobsPage(ActionsPage):
     """The list of jobs, as the view of their admin."""
 
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> TemplateResponse:
+    def list_page(self, request: HttpRequest, more: dict[str, Any]) -> HttpResponse:
         """Show a page of it. Nine statements at most, beside those for the session and the user."""
-        self.must(request, "django_jobs.view_job")
         query = JobQuery(request.GET)
         found = self.found(query)
         counts = operations.counts()
@@ -118,7 +114,7 @@ class JobsPage(ActionsPage):
             request,
             "admin/django_jobs/jobs.html",
             _("Jobs"),
-            {**context, **(extra_context or {})},
+            {**context, **more},
             live=not query.searches_arguments,
         )
 

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path
 from django.utils.translation import gettext, gettext_lazy as _
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from django_jobs import operations
 from django_jobs.admin import tracebacks
@@ -51,23 +50,14 @@ class JobPage(ActionsPage):
 
     def get_urls(self) -> list[URLPattern]:
         """Its own, before what the class behind has."""
-        view = self.admin_site.admin_view(require_GET(self.json_view))
+        view = self.admin_site.admin_view(require_safe(self.json_view))
         return [
             path("<int:job_id>/json/<slug:part>/", view, name="django_jobs_job_json"),
             *super().get_urls(),
         ]
 
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
+    def one_page(self, request: HttpRequest, object_id: str, more: dict[str, Any]) -> HttpResponse:
         """Show it. Ten statements at most, beside those for the session and the user."""
-        if request.method not in ("GET", "HEAD"):
-            raise PermissionDenied  # nothing is changed by hand
-        self.must(request, "django_jobs.view_job")
         job = operations.get(self.id_of(object_id))
         if job is None:
             return self.gone(request, object_id)
@@ -87,7 +77,7 @@ class JobPage(ActionsPage):
             request,
             "admin/django_jobs/job.html",
             gettext("Job %(id)d") % {"id": job.id},
-            {**context, **(extra_context or {})},
+            {**context, **more},
             live=job.state not in FINISHED,
             trail=True,
         )

@@ -9,7 +9,6 @@ from django.contrib import admin, messages
 from django.contrib.admin.models import DELETION
 from django.contrib.admin.utils import quote, unquote
 from django.http import Http404, HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.functional import Promise
 from django.utils.translation import gettext, gettext_lazy as _, ngettext
@@ -82,29 +81,19 @@ class QueueAdmin(RoomAdmin):
 
     # -- pages -----------------------------------------------------------------------------------------------------
 
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> TemplateResponse:
+    def list_page(self, request: HttpRequest, more: dict[str, Any]) -> HttpResponse:
         """All queues. Six statements."""
-        self.must(request, "django_jobs.view_queue")
         context = {**self.shared(request), "queues": self.shown()}
         return self.page(
             request,
             "admin/django_jobs/queues.html",
             _("Queues"),
-            {**context, **(extra_context or {})},
+            {**context, **more},
             live=True,
         )
 
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> TemplateResponse:
+    def one_page(self, request: HttpRequest, object_id: str, more: dict[str, Any]) -> HttpResponse:
         """One queue, with its charts. Eight statements."""
-        self.must_only_look(request)
         name = checked(unquote(object_id))
         period = period_of(request)
         row = Queue.objects.using(jobs_database()).filter(name=name).first()
@@ -126,7 +115,7 @@ class QueueAdmin(RoomAdmin):
             request,
             "admin/django_jobs/queue.html",
             name,
-            {**context, **(extra_context or {})},
+            {**context, **more},
             live=True,
             trail=True,
         )

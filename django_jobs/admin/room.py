@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
@@ -49,6 +49,51 @@ class RoomAdmin(ReadOnlyAdmin):
     """
 
     section = "jobs"
+
+    # -- what Django calls -------------------------------------------------------------------------------------------
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """The page of all rows, for who may see them."""
+        self.must(request, self.view_permission)
+        return self.list_page(request, extra_context or {})
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """The page of one row, for who may see it; nothing is changed by hand."""
+        if request.method not in ("GET", "HEAD"):
+            raise PermissionDenied
+        self.must(request, self.view_permission)
+        return self.one_page(request, object_id, extra_context or {})
+
+    @property
+    def view_permission(self) -> str:
+        """What it takes to see these rows."""
+        return f"django_jobs.view_{self.opts.model_name}"
+
+    # -- what a page fills in ----------------------------------------------------------------------------------------
+
+    def list_page(self, request: HttpRequest, more: dict[str, Any]) -> HttpResponse:
+        """The page of all rows.
+
+        :param more: what a subclass of a site adds to the template's context.
+        """
+        raise NotImplementedError
+
+    def one_page(self, request: HttpRequest, object_id: str, more: dict[str, Any]) -> HttpResponse:
+        """The page of one row.
+
+        :param object_id: as it stands in the address.
+        """
+        raise NotImplementedError
+
+    # -- what pages are made of --------------------------------------------------------------------------------------
 
     def page(
         self,
@@ -131,12 +176,6 @@ class RoomAdmin(ReadOnlyAdmin):
         if text.isascii() and text.isdigit() and len(text) < 19:
             return int(text)
         raise Http404
-
-    def must_only_look(self, request: HttpRequest) -> None:
-        """Stop who may not see these rows, or would change one by hand. Raises PermissionDenied."""
-        if request.method != "GET":
-            raise PermissionDenied
-        self.must(request, f"django_jobs.view_{self.opts.model_name}")
 
     def must(self, request: HttpRequest, permission: str) -> None:
         """Stop who lacks a permission. Raises PermissionDenied."""

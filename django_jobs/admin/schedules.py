@@ -8,7 +8,6 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.http import Http404, HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.functional import cached_property
 from django.utils.html import format_html
@@ -143,11 +142,8 @@ class ScheduleAdmin(RoomAdmin):
 
     # -- pages -----------------------------------------------------------------------------------------------------
 
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> TemplateResponse:
+    def list_page(self, request: HttpRequest, more: dict[str, Any]) -> HttpResponse:
         """All schedules."""
-        self.must(request, "django_jobs.view_schedule")
         shown = self.shown()
         context = {
             "schedules": [each for each in shown if each.is_declared],
@@ -158,19 +154,12 @@ class ScheduleAdmin(RoomAdmin):
             request,
             "admin/django_jobs/schedules.html",
             _("Schedules"),
-            {**context, **(extra_context or {})},
+            {**context, **more},
             live=True,
         )
 
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> TemplateResponse:
+    def one_page(self, request: HttpRequest, object_id: str, more: dict[str, Any]) -> HttpResponse:
         """One schedule."""
-        self.must_only_look(request)
         shown = self.shown(self.id_of(object_id))
         if not shown:
             raise Http404
@@ -179,7 +168,7 @@ class ScheduleAdmin(RoomAdmin):
             request,
             "admin/django_jobs/schedule.html",
             shown[0].schedule.key,
-            {**context, **(extra_context or {})},
+            {**context, **more},
             live=True,
             trail=True,
         )

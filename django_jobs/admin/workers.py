@@ -10,7 +10,6 @@ from typing import Any
 from django.contrib import admin, messages
 from django.db.models.functions import Now
 from django.http import Http404, HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.translation import gettext, gettext_lazy as _
@@ -104,11 +103,8 @@ class WorkerAdmin(RoomAdmin):
 
     # -- pages -----------------------------------------------------------------------------------------------------
 
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> TemplateResponse:
+    def list_page(self, request: HttpRequest, more: dict[str, Any]) -> HttpResponse:
         """All workers: those that live, and those that stopped or were lost within the last day."""
-        self.must(request, "django_jobs.view_worker")
         shown, now = self.shown(JOBS_OF_EACH)
         live = [each for each in shown if each.is_live]
         gone = [each for each in shown if not each.is_live]
@@ -125,19 +121,12 @@ class WorkerAdmin(RoomAdmin):
             request,
             "admin/django_jobs/workers.html",
             _("Workers"),
-            {**context, **(extra_context or {})},
+            {**context, **more},
             live=True,
         )
 
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> TemplateResponse:
+    def one_page(self, request: HttpRequest, object_id: str, more: dict[str, Any]) -> HttpResponse:
         """One worker, with all that it runs."""
-        self.must_only_look(request)
         shown, now = self.shown(JOBS_OF_ONE, self.id_of(object_id))
         if not shown:
             raise Http404(
@@ -148,7 +137,7 @@ class WorkerAdmin(RoomAdmin):
             request,
             "admin/django_jobs/worker.html",
             f"{shown[0].worker.host}:{shown[0].worker.pid}",
-            {**context, **(extra_context or {})},
+            {**context, **more},
             live=True,
             trail=True,
         )

@@ -1,5 +1,8 @@
 """Doing something to many jobs: found in bounded batches, done by id, and told one by one.
 
+A filter of states alone that a function can never be done to is refused with :class:`InvalidFilter`; of several states,
+it is done to those that it can be done to.
+
 Each function takes ``steps`` and ``after`` as well, for who must answer soon, as a page must: after so many searches
 (of a thousand jobs at most, found among 5000) it stops, and :attr:`Result.next` is what to pass as ``after`` to go on.
 """
@@ -7,7 +10,7 @@ Each function takes ``steps`` and ``after`` as well, for who must answer soon, a
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from django.db import transaction
@@ -15,7 +18,8 @@ from django.db import transaction
 from django_jobs import limits
 from django_jobs.databases import jobs_database
 from django_jobs.exceptions import InvalidJob
-from django_jobs.operations.filters import Filter, InvalidFilter, as_filter
+from django_jobs.operations.applicable import Jobs, applicable
+from django_jobs.operations.filters import Filter, InvalidFilter
 from django_jobs.operations.finding import check_place, matching_ids, parse_place, place_text
 from django_jobs.operations.results import Result
 from django_jobs.options import check_queue_name, check_run_after
@@ -25,8 +29,6 @@ from django_jobs.store import Store, django_store
 from django_jobs.store.rows import JobRow
 from django_jobs.store.selecting import MOST, Criteria
 from django_jobs.store.statistics import record_ended
-
-Jobs = Filter | int | Iterable[int]
 
 GONE = "there is no such job"
 NO_MATCH = "it does not match, or is not there"
@@ -39,9 +41,7 @@ def cancel(
 
     :param jobs: a filter, an id or ids. A filter without states: all that have not ended.
     """
-    wanted = as_filter(jobs)
-    if wanted.ids is None:
-        wanted = wanted.within(*WAITING, State.RUNNING)
+    wanted = applicable(jobs, "cancel")
 
     def do(store: Store, ids: list[int], result: Result) -> list[JobRow]:
         answers = store.cancel_each(ids)
@@ -65,9 +65,7 @@ def retry(
 
     :param jobs: a filter, an id or ids. A filter without states: dead letters only.
     """
-    wanted = as_filter(jobs)
-    if wanted.ids is None:
-        wanted = wanted.within(*FINISHED) if wanted.states else wanted.within(State.FAILED)
+    wanted = applicable(jobs, "retry")
 
     def do(store: Store, ids: list[int], result: Result) -> list[JobRow]:
         answers = store.retry(ids)
@@ -90,9 +88,7 @@ def release(
 
     :param jobs: a filter, an id or ids. A filter without states: all that are pending.
     """
-    wanted = as_filter(jobs)
-    if wanted.ids is None:
-        wanted = wanted.within(State.PENDING)
+    wanted = applicable(jobs, "release")
 
     def do(store: Store, ids: list[int], result: Result) -> list[JobRow]:
         answers = store.release_pending(ids)
@@ -135,9 +131,7 @@ def update(
         check_run_after(run_after, what)
     if queue_name is None and priority is None and run_after is None and max_attempts is None:
         raise InvalidJob(f"{what} was given nothing to change.")
-    wanted = as_filter(jobs)
-    if wanted.ids is None:
-        wanted = wanted.within(*WAITING)
+    wanted = applicable(jobs, "update")
     changes: dict[str, Any] = {"queue_name": queue_name, "priority": priority, "max_attempts": max_attempts}
     if isinstance(run_after, dt.timedelta):
         changes["delay"] = run_after.total_seconds()
@@ -165,9 +159,7 @@ def run_now(
 
     :param jobs: a filter, an id or ids. A filter without states: all that are scheduled.
     """
-    wanted = as_filter(jobs)
-    if wanted.ids is None:
-        wanted = wanted.within(State.SCHEDULED)
+    wanted = applicable(jobs, "run_now")
     return update(wanted, run_after=dt.timedelta(), steps=steps, after=after, using=using)
 
 
@@ -178,9 +170,7 @@ def delete(
 
     :param jobs: a filter, an id or ids.
     """
-    wanted = as_filter(jobs)
-    if wanted.ids is None:
-        wanted = wanted.within(*WAITING, *FINISHED)
+    wanted = applicable(jobs, "delete")
 
     def do(store: Store, ids: list[int], result: Result) -> list[JobRow]:
         deleted = store.delete(ids, whole_rows=False)
@@ -204,8 +194,8 @@ def purge(
     :param jobs: a filter, an id or ids, or a state. Without states: all that have ended.
     :param older_than: a timedelta, or seconds.
     """
-    wanted = Filter(state=jobs) if isinstance(jobs, str) else Filter() if jobs is None else as_filter(jobs)
-    wanted = wanted.within(*FINISHED)
+    given = Filter(state=jobs) if isinstance(jobs, str) else Filter() if jobs is None else jobs
+    wanted = applicable(given, "purge").within(*FINISHED)
     age = _age(older_than)
     store = django_store(jobs_database(using))
     result = Result()

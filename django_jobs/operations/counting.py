@@ -90,11 +90,14 @@ def stats_by_queue(*, using: str | None = None) -> list[QueueStats]:
     return queue_counts(store, store.waiting_queues())
 
 
-def queue_counts(store: Store, waiting: Iterable[str]) -> list[QueueStats]:
-    """The counts of all queues, by queue and state; of available jobs, of the queues ``waiting``."""
+def queue_counts(store: Store, waiting: Iterable[str], ended: bool = True) -> list[QueueStats]:
+    """The counts of all queues, by queue and state; of available jobs, of the queues ``waiting``.
+
+    :param ended: whether completed and cancelled jobs are counted, too.
+    """
     waiting = list(waiting)
     most = min(MOST, max(LEAST, MOST_TOGETHER // max(1, len(waiting))))
-    rows = store.count_queues(MOST + 1)
+    rows = store.count_queues(MOST + 1, ended)
     looked: dict[str, int] = dict.fromkeys(STATES, 0)
     for _, state, number in rows:
         looked[state] += number

@@ -107,7 +107,8 @@ class Filter:
 
     def within(self, *states: str) -> Filter:
         """The same filter with only those of its states that are among ``states``."""
-        chosen = tuple(state for state in self.states if state in states) if self.states else states
+        # No states at all is another thing than any state: of an empty list, nothing is left to match.
+        chosen = states if self.state is None else tuple(state for state in self.states if state in states)
         return replace(self, state=chosen)
 
     def describe(self) -> str:

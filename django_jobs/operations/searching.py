@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from django_jobs import limits
@@ -14,7 +14,7 @@ from django_jobs.redaction import HIDDEN, Redactor
 from django_jobs.serialization import encode, find_problem, shown
 from django_jobs.store import Store, django_store
 from django_jobs.store.rows import JobRow
-from django_jobs.store.selecting import Position
+from django_jobs.store.selecting import Criteria, Position, Searched
 
 # Of the jobs that match the filter so many are searched, and so many are looked at to find those.
 WINDOW = 10_000
@@ -58,41 +58,60 @@ def search_arguments(
     if jobs.ids is not None:
         raise InvalidFilter("ids can't be searched by their arguments; give other criteria.")
     store = django_store(jobs_database(using))
-    ids, more = _window(store, jobs)
-    hits = set(store.with_argument(ids, wanted.needle)) if ids else set()
+    ids, searched, more = _window(
+        jobs, lambda criteria, place, look, most: store.search(criteria, wanted.needle, place, look, most)
+    )
     found: list[JobRow] = []
-    candidates = [id_ for id_ in ids if id_ in hits]
-    for job in _rows(store, candidates[:reads]):
-        if wanted.is_in(job):
+    for job in _rows(store, ids[:reads]):
+        if wanted.is_in(job) and (jobs.tag is None or jobs.tag in _tags(job)):
             if len(found) == limit:
-                return ArgumentMatches(found, len(ids), more, cut=True)
+                return ArgumentMatches(found, searched, more, cut=True)
             found.append(job)
-    return ArgumentMatches(found, len(ids), more, cut=reads is not None and len(candidates) > reads)
+    return ArgumentMatches(found, searched, more, cut=reads is not None and len(ids) > reads)
 
 
 def count_matching(jobs: Filter, *, using: str | None = None) -> Count:
     """How many jobs match: of 20,000 looked at and 10,000 counted, so as a rule of those that a page tells of."""
-    ids, more = _window(django_store(jobs_database(using)), jobs)
-    return Count(len(ids), more)
+    store = django_store(jobs_database(using))
+
+    def step(criteria: Criteria, place: Position | None, look: int, most: int) -> Searched:
+        if criteria.tag is None:
+            return store.search(criteria, None, place, look, most)
+        found = store.select(criteria, place, look, most)  # which compares tags exactly
+        return Searched([], len(found.ids), found.end)
+
+    _, number, more = _window(jobs, step)
+    return Count(number, more)
 
 
-def _window(store: Store, jobs: Filter) -> tuple[list[int], bool]:
-    """The jobs to search, and whether there may be more."""
+def _window(
+    jobs: Filter, step: Callable[[Criteria, Position | None, int, int], Searched]
+) -> tuple[list[int], int, bool]:
+    """Search the first jobs that match, step by step: what was found, among how many, and whether there may be more.
+
+    :param step: a search that goes on from a place, with how many it is to look at, and to search, at most.
+    """
     ids: list[int] = []
-    looks = LOOKS
+    searched, looks = 0, LOOKS
     for criteria in jobs.legs():
-        position: Position | None = None
+        place: Position | None = None
         while True:
-            if looks <= 0 or len(ids) >= WINDOW:
-                return ids, True
-            found = store.select(criteria, position, look=min(STEP, looks), most=WINDOW - len(ids))
+            if looks <= 0 or searched >= WINDOW:
+                return ids, searched, True
+            found = step(criteria, place, min(STEP, looks), WINDOW - searched)
             ids += found.ids
-            position = found.end
+            searched += found.number
+            place = found.end
             # At the end of a state it may have looked at few: there are seven at most.
-            looks -= len(found.ids) if position is None else STEP
-            if position is None:
+            looks -= found.number if place is None else STEP
+            if place is None:
                 break
-    return ids, False
+    return ids, searched, False
+
+
+def _tags(job: JobRow) -> list[Any]:
+    tags: Any = job.tags
+    return tags if isinstance(tags, list) else []
 
 
 def _rows(store: Store, ids: list[int]) -> Iterator[JobRow]:

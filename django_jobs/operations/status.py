@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from django_jobs.databases import jobs_database
-from django_jobs.operations.counting import Count, queue_counts
+from django_jobs.operations.counting import MOST, Count, queue_counts
 from django_jobs.serialization import decode
-from django_jobs.states import Counted, State
+from django_jobs.states import Counted
 from django_jobs.store import Store, django_store
 from django_jobs.store.statistics import LiveWorker
 
@@ -84,8 +84,9 @@ def queues_of(
     for head in store.waiting(MOST_HEADS, now):
         age = max(0.0, (head.now - head.due).total_seconds())
         oldest[head.queue_name] = max(age, oldest.get(head.queue_name, 0.0))
+    # A queue of which there is nothing but completed and cancelled jobs is of the past.
     counts: dict[str, dict[str, Count]] = defaultdict(dict)
-    for name, state, count in queue_counts(store, oldest):
+    for name, state, count in queue_counts(store, oldest, ended=False):
         counts[name][state] = count
     recent: dict[str, dict[str, int]] = defaultdict(dict)
     for name, outcome, number in store.queue_history(RECENT.total_seconds(), now):
@@ -93,10 +94,6 @@ def queues_of(
     paused = dict(Queue.objects.using(alias).values_list("name", "paused_at"))
     serving = served_by(workers)
     everywhere = serving.pop(EVERY_QUEUE, ())
-    # A queue of which there is nothing but finished jobs is of the past.
-    alive = {
-        name for name, by_state in counts.items() if by_state.keys() - {State.COMPLETED, State.CANCELLED}
-    }
     return [
         QueueStatus(
             name,
@@ -108,8 +105,23 @@ def queues_of(
             workers=tuple(sorted({*serving.get(name, ()), *everywhere})),
             paused_at=paused.get(name),
         )
-        for name in sorted({*alive, *oldest, *recent, *paused, *serving})
+        for name in sorted({*counts, *oldest, *recent, *paused, *serving})
     ]
+
+
+def totals(queues: Iterable[QueueStatus]) -> dict[str, Count]:
+    """How many jobs of all queues together are in each of the states that queues are counted by.
+
+    As :func:`~django_jobs.operations.counts` would say it, without asking again; but where so many queues wait that few
+    available jobs of each are counted, it may be "more than" less.
+    """
+    queues = list(queues)
+    found = {}
+    for state in COUNTED:
+        parts: list[Count] = [getattr(queue, state) for queue in queues]
+        number, capped = sum(parts), any(part.capped for part in parts)
+        found[state] = Count(min(number, MOST), capped or number > MOST)
+    return found
 
 
 def served_by(workers: Iterable[LiveWorker]) -> dict[str, tuple[int, ...]]:

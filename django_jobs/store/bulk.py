@@ -10,7 +10,20 @@ from typing import Any
 from django_jobs.store.answers import Updated
 from django_jobs.store.part import StorePart
 from django_jobs.store.rows import ARGS, ID, JOB_COLUMNS, KWARGS, JobRow
-from django_jobs.store.selecting import LOOK, MOST, Criteria, Found, Position, found, route, tag_text
+from django_jobs.store.selecting import (
+    LOOK,
+    LOOK_LIMIT,
+    MOST,
+    Criteria,
+    Found,
+    Position,
+    Searched,
+    found,
+    route,
+    searched,
+    tag_text,
+)
+from django_jobs.store.statements import statement
 
 _WIDTH = len(JOB_COLUMNS)
 
@@ -130,20 +143,44 @@ class BulkStatements(StorePart):
                 len(ids) + 1,
                 len(ids) + 1,
             )  # never all of them: there is no more
-        position = start if after is None else after
-        rows = self._run(
-            name,
-            now,
-            **self._criteria(criteria, now),
-            ids=self._ids(() if ids is None else sorted(ids)),
-            after_rank=position.rank,
-            after_moment=self._limits.get(position.moment, position.moment),
-            after_id=position.id,
-            after_queue=position.queue_name,
-            look=look,
-            most=most,
-        )
+        parameters = self._search(criteria, start if after is None else after, look, most, now)
+        rows = self._run_with(name, {**parameters, "ids": self._ids(() if ids is None else sorted(ids))})
         return found(rows, criteria.tag, look, most)
+
+    def search(
+        self,
+        criteria: Criteria,
+        argument: str | None,
+        after: Position | None = None,
+        look: int = LOOK,
+        most: int = MOST,
+        now: dt.datetime | None = None,
+    ) -> Searched:
+        """Find the jobs of :meth:`select` that have a text somewhere in their arguments, as JSON; count them, without.
+
+        :param look: how many rows to look at, at most.
+        :param most: in how many that match the criteria to search, at most.
+        """
+        name, start = route(criteria)
+        parameters = self._search(criteria, start if after is None else after, look, most, now)
+        parameters["argument"] = argument
+        rows = self.session.fetch(statement(self.vendor, name, ending="searched"), parameters)
+        return searched(rows, look, most)
+
+    def _search(
+        self, criteria: Criteria, position: Position, look: int, most: int, now: dt.datetime | None
+    ) -> dict[str, Any]:
+        assert look <= LOOK_LIMIT
+        return {
+            **self._criteria(criteria, now),
+            "now": self._time(now),
+            "after_rank": position.rank,
+            "after_moment": self._limits.get(position.moment, position.moment),
+            "after_id": position.id,
+            "after_queue": position.queue_name,
+            "look": look,
+            "most": most,
+        }
 
     def _criteria(self, criteria: Criteria, now: dt.datetime | None) -> dict[str, Any]:
         age = criteria.finished_for
@@ -170,10 +207,6 @@ class BulkStatements(StorePart):
         """
         rows = self._run_with("glance", {"ids": self._ids(ids), "most": most})
         return [JobRow(row) for row in rows]
-
-    def with_argument(self, ids: Sequence[int], text: str) -> list[int]:
-        """Those of the jobs in whose arguments, as JSON, ``text`` stands somewhere; in no order."""
-        return [row[0] for row in self._run_with("with_argument", {"ids": self._ids(ids), "text": text})]
 
     def select_expired(
         self,

@@ -11,6 +11,8 @@ from django_jobs.states import State
 # Rows that one statement looks at, and finds, at most.
 LOOK = 5000
 MOST = 1000
+# More than this the statements look at or count in no case: it stands in those of PostgreSQL.
+LOOK_LIMIT = 20_000
 
 _LAST_ID = 2**63 - 1
 
@@ -65,6 +67,20 @@ class Found(NamedTuple):
         return [position.id for position in self.positions]
 
 
+class Searched(NamedTuple):
+    """What a search in arguments found.
+
+    :param ids: of the jobs with the text somewhere in their arguments, in the order of the search; a tag that was asked
+        for is only likely to be one of theirs.
+    :param number: how many jobs match the criteria, among which they were searched.
+    :param end: where to go on; None: all has been looked at.
+    """
+
+    ids: list[int]
+    number: int
+    end: Position | None
+
+
 def route(criteria: Criteria) -> tuple[str, Position]:
     """The statement that goes by an index which fits, and where it starts."""
     match criteria.state:
@@ -95,6 +111,15 @@ def found(rows: list[tuple[Any, ...]], tag: str | None, look: int, most: int) ->
     if number < look:
         return Found(positions, None)
     return Found(positions, _position(*last))
+
+
+def searched(rows: list[tuple[Any, ...]], look: int, most: int) -> Searched:
+    """What a ``select_*`` statement with the ending ``searched`` returned."""
+    if not rows:
+        return Searched([], 0, None)
+    number, looked, *last = rows[0][:6]
+    ids = [row[6] for row in rows if row[6] is not None]
+    return Searched(ids, number, _position(*last) if number >= most or looked >= look else None)
 
 
 def _position(rank: int, moment: Any, id_: int, queue_name: str) -> Position:

@@ -46,7 +46,6 @@ _READS = frozenset(
         "unfolded_stats",
         "waiting",
         "waiting_queues",
-        "with_argument",
     }
 )
 

@@ -2,7 +2,8 @@
 
 In the files a parameter is ``:name``, and ``{job columns}`` (or ``{job columns of t}``) stands for all columns of
 a job in the order of :data:`~django_jobs.store.rows.JOB_COLUMNS`. ``{include name}`` stands for what several statements
-have in common, in ``sql/<vendor>/parts/<name>.sql``. Comments are for the reader and are not sent.
+have in common, in ``sql/<vendor>/parts/<name>.sql``; ``{include ending}`` for the part that the caller chooses.
+Comments are for the reader and are not sent.
 """
 
 from __future__ import annotations
@@ -42,15 +43,24 @@ class Statement(NamedTuple):
 
 
 @functools.cache
-def statement(vendor: str, name: str, whole_rows: bool = True, returning: bool = True) -> Statement:
+def statement(
+    vendor: str, name: str, whole_rows: bool = True, returning: bool = True, ending: str = "found"
+) -> Statement:
     """The statement called ``name`` for that database.
 
     For the one that can do with less: ``{finish columns}`` are all of a job's, or, without ``whole_rows``, id and
-    state; without ``returning`` only the number of rows is told.
+    state; without ``returning`` only the number of rows is told. Of a search ``ending`` is what it tells: ``found``, or
+    ``searched`` for a search in arguments.
     """
     folder = resources.files("django_jobs") / "sql" / vendor
     text = (folder / f"{name}.sql").read_text("utf-8")
-    text = _INCLUDE.sub(lambda match: (folder / "parts" / f"{match[1]}.sql").read_text("utf-8"), text)
+
+    def part(match: re.Match[str]) -> str:
+        file = ending if match[1] == "ending" else match[1]
+        return (folder / "parts" / f"{file}.sql").read_text("utf-8")
+
+    while _INCLUDE.search(text):
+        text = _INCLUDE.sub(part, text)
     text = re.sub(r"--[^\n]*", "", text)
     columns = {
         "job": JOB_COLUMNS,

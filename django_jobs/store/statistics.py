@@ -208,10 +208,14 @@ class StatisticsStatements(StorePart):
         """How many jobs are in each state, ``most`` at most."""
         return [StateCount(*row) for row in self._run("count_states", None, most=most)]
 
-    def count_queues(self, most: int) -> list[QueueStateCount]:
+    def count_queues(self, most: int, ended: bool = True) -> list[QueueStateCount]:
         """How many jobs of each queue there are among the first ``most`` of each state but available: of finished ones
-        those that ended last, of scheduled ones those due first."""
-        return [QueueStateCount(*row) for row in self._run("count_queues", None, most=most)]
+        those that ended last, of scheduled ones those due first.
+
+        :param ended: whether completed and cancelled ones are counted, too.
+        """
+        rows = self._run("count_queues", None, most=most, most_ended=most if ended else 0)
+        return [QueueStateCount(*row) for row in rows]
 
     def count_available(self, queue_names: Iterable[str], most: int) -> dict[str, int]:
         """How many available jobs each of the queues has, ``most`` at most."""

@@ -331,6 +331,6 @@ class TestCost:
     def test_of_a_search_in_arguments(self, admin, greet, django_assert_max_num_queries):
         greet.enqueue_many([("ann",)] * 450)
         query = {"q": "ann", "in": "arguments"}
-        assert self.cost(admin, django_assert_max_num_queries(99), **query) <= 6
+        assert self.cost(admin, django_assert_max_num_queries(99), **query) <= 5
         query["q"] = "bob"
-        assert self.cost(admin, django_assert_max_num_queries(99), **query) == 3
+        assert self.cost(admin, django_assert_max_num_queries(99), **query) == 2

@@ -25,7 +25,7 @@ PAGES = {
 }
 # A user without all permissions costs two statements more than the page, and the session and the user two.
 AROUND = 4
-STATEMENTS = {"overview": 12, "queues": 6, "queue": 8, "workers": 3, "schedules": 2}
+STATEMENTS = {"overview": 11, "queues": 6, "queue": 8, "workers": 3, "schedules": 2}
 
 
 @pytest.fixture
@@ -232,3 +232,35 @@ def test_a_site_without_time_zones(admin: Client, settings, shop: dt.datetime) -
 
 def test_the_apps_page_leads_to_the_overview(admin: Client) -> None:
     assert f'href="{url("job_overview")}"' in text_of(admin.get("/admin/django_jobs/"))
+
+
+def test_each_page_answers_head_as_get_and_lets_no_row_be_posted(admin: Client, shop: dt.datetime) -> None:
+    job, worker, schedule = Job.objects.all()[0].pk, Worker.objects.all()[0].pk, Schedule.objects.all()[0].pk
+    rows = [
+        url("job_change", job),
+        PAGES["queue"],
+        url("worker_change", worker),
+        url("schedule_change", schedule),
+    ]
+    others = [
+        url("job_changelist"),
+        url("job_failures"),
+        url("job_json", job, "args"),
+        url("worker_stop", worker),
+    ]
+
+    for address in {*PAGES.values(), *rows, *others, f"{url('queue_purge')}?queue=mail"}:
+        assert admin.get(address).status_code == 200, address
+        answer = admin.head(address)
+        assert (answer.status_code, answer.content) == (200, b""), address
+    for address in rows:
+        assert admin.post(address, {"name": "other"}).status_code == 403, address
+
+
+def test_where_very_many_queues_wait_the_number_of_jobs_is_no_less(admin: Client, monkeypatch) -> None:
+    monkeypatch.setattr("django_jobs.operations.counting.MOST_TOGETHER", 6)
+    monkeypatch.setattr("django_jobs.operations.counting.LEAST", 1)
+    for name in "abc":
+        JobFactory.create_batch(9, queue_name=name)
+
+    assert '<span class="dj-card-number">27</span>' in text_of(admin.get(OVERVIEW))

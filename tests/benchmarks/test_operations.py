@@ -57,3 +57,17 @@ def test_scale(run):
     assert [row["rows"] for row in result["rows"]] == [100, 300]
     for row in result["rows"]:
         assert all(value > 0 for key, value in row.items() if key.endswith("_ms"))
+
+
+def test_pages(run):
+    result = run("pages", "--rows", "3000", "--calls", "1")
+
+    rows = {row["kind"]: row for row in result["rows"]}
+    assert {"overview", "jobs: tabs", "jobs: search in arguments", "a job", "failures", "for machines"} < set(
+        rows
+    )
+    assert rows["jobs: tabs"]["pages"] == 8
+    assert rows["jobs: next page"]["pages"] > 8
+    for row in rows.values():
+        assert 0 < row["ms"] <= row["slowest_ms"]
+        assert row["statements"] <= 20

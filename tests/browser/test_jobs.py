@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+from collections.abc import Iterator
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -251,27 +252,39 @@ def test_filter_search_and_pages(browser: Browser) -> None:
     assert "Searched in the arguments of 61 jobs" in browser.text("#dj-page")
 
 
-def test_a_selection_is_not_taken_away_by_a_refresh(browser: Browser) -> None:
+@pytest.fixture
+def restless(browser: Browser) -> Iterator[Browser]:
+    """Pages refresh themselves, ten times a second."""
     browser.live()
-    make("failed", 2)
     script = (
         "const later = window.setTimeout;"
         "window.setTimeout = (call, delay, ...more) => later(call, delay === 5000 ? 100 : delay, ...more);"
     )
     added = browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
+    yield browser
+    browser.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
+
+
+def test_a_selection_is_not_taken_away_by_a_refresh(restless: Browser) -> None:
+    browser = restless
+
+    def click(selector: str) -> bool:
+        browser.one(selector).click()  # it may be gone by now: then another one is looked for
+        return True
+
+    make("failed", 2)
     browser.open(f"{ROOM}?state=failed")
-    browser.one("tbody input[type=checkbox]").click()
+    browser.wait(lambda: click("tbody input[type=checkbox]"))
     browser.wait(lambda: browser.text("[data-dj-live-state]") == "Waiting for your selection")
     assert browser.one("tbody input[type=checkbox]").is_selected()
     browser.one("tbody input[type=checkbox]").click()
     browser.js("document.activeElement.blur()")
     make("failed")
     browser.wait(lambda: len(browser.all(".dj-jobs tbody tr")) == 3)
-    browser.one("[name=scope] option[value=all]").click()
+    browser.wait(lambda: click("[name=scope] option[value=all]"))
     browser.js("document.activeElement.blur()")
     browser.wait(lambda: browser.text("[data-dj-live-state]") == "Waiting for your selection")
     assert browser.one("[name=scope]").get_attribute("value") == "all"
-    browser.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
 
 
 def test_with_the_keyboard(browser: Browser) -> None:

@@ -144,17 +144,42 @@ def test_words_can_be_told_from_what_they_stand_on(shop: None, browser: Browser,
     """The contrast that WCAG asks of text (AA), 4.5 to 1, of all words of the room, on the colours behind them."""
     browser.prefer(scheme)
     poor = {}
-    for path in ("job/overview/", "queue/", "worker/", "schedule/", "queue/mail/change/"):
+    failed, waiting = (Job.objects.filter(state=state).latest("id").pk for state in ("failed", "available"))
+    worker, schedule = Worker.objects.get(leads=True).pk, Schedule.objects.get(key="nightly report").pk
+    single = (
+        f"job/{failed}/change/",
+        f"job/{waiting}/edit/",
+        f"worker/{worker}/stop/",
+        f"schedule/{schedule}/change/",
+    )
+    for path in (*PAGES.values(), "job/?state=failed&q=receipt", *single):
         browser.open(ROOM + path)
         browser.wait(lambda: not browser.js("return document.getAnimations().length"))
         for words, ratio in browser.js(
-            CONTRAST, "#dj-page :is(.dj-badge, a, p, td, th, dt, dd, span, time, summary)"
+            CONTRAST,
+            "#dj-page :is(.dj-badge, a, p, td, th, dt, dd, li, span, time, summary, code, pre, label, h2, button)",
         ):
             if ratio < 4.5:
                 poor[words] = round(ratio, 2)
     assert poor == {}
 
 
+def test_what_scrolls_can_be_reached_and_moved_by_keyboard(shop: None, browser: Browser) -> None:
+    browser.size(PHONE)
+    failed = Job.objects.filter(state="failed").latest("id").pk
+    for path in ("job/overview/", f"job/{failed}/change/"):
+        browser.open(ROOM + path)
+        browser.js("document.querySelectorAll('#dj-page details').forEach(each => { each.open = true; })")
+        assert browser.js(SCROLLING), path
+        browser.wait(lambda: all(index == 0 for index in browser.js(SCROLLING)), path)
+
+
+# The tabIndex of each box that has more in it than it shows.
+SCROLLING = """
+    return [...document.querySelectorAll(".dj-scroll, .dj-pre, .dj-chart-table")]
+        .filter(each => each.scrollWidth > each.clientWidth || each.scrollHeight > each.clientHeight)
+        .map(each => each.tabIndex);
+"""
 CONTRAST = """
     const channel = (value) => (value /= 255) <= 0.04045 ? value / 12.92 : Math.pow((value + 0.055) / 1.055, 2.4);
     const parse = (color) => color.match(/[\\d.]+/g).map(Number);

@@ -53,6 +53,12 @@ def without_script(browser: Browser) -> Iterator[Browser]:
 # -- the navigation ----------------------------------------------------------------------------------------------------
 
 
+IN_SIGHT = """
+    const [inner, outer] = [...arguments].map(each => each.getBoundingClientRect());
+    return inner.left >= outer.left - 1 && inner.right <= outer.right + 1;
+"""
+
+
 @pytest.mark.parametrize("is_phone", [False, True], ids=["desktop", "phone"])
 def test_each_page_leads_to_each_other_one(browser: Browser, is_phone: bool) -> None:
     if is_phone:
@@ -61,6 +67,7 @@ def test_each_page_leads_to_each_other_one(browser: Browser, is_phone: bool) -> 
     for title in ("Queues", "Workers", "Schedules", "Jobs", "Overview"):
         browser.click(next(link for link in browser.all(".dj-nav a") if link.text == title))
         assert browser.text(".dj-nav [aria-current]") == title
+        assert browser.js(IN_SIGHT, browser.one(".dj-nav [aria-current]"), browser.one(".dj-nav ul")), title
     browser.open("/admin/django_jobs/")
     browser.click(browser.link("Overview: how the jobs do"))
     assert browser.path == f"{ROOM}job/overview/"
@@ -247,6 +254,7 @@ def test_tables_and_regions_have_names_and_heads(
         assert not browser.all("#dj-page th:not([scope])")
         for region in browser.all("#dj-page section, #dj-page nav, .dj-nav, #dj-page figure"):
             assert region.accessible_name, (path, region.get_attribute("outerHTML")[:200])
+        assert {each.get_attribute("role") for each in browser.all("[data-dj-live-state]")} <= {"status"}
         for control in browser.all("#dj-page button, #dj-page a, #dj-page input:not([type=hidden])"):
             if control.is_displayed():
                 assert control.accessible_name, (path, control.get_attribute("outerHTML")[:200])

@@ -122,7 +122,9 @@ def operations(make: Builder, size: int = 6) -> dict[str, Operation]:
             store.select_expired("failed", 0.0, other_than=["mail"], look=5, now=now).ids
         ),
         "purge": lambda store: store.purge("cancelled", 0.0, limit=2, now=now),
-        "with_argument": lambda store: store.with_argument([job.id for job in dead], "") or True,
+        "select_finished, in arguments": lambda store: (
+            store.search(Criteria(state="failed"), "[", now=now).number
+        ),
         "glance": lambda store: store.glance([job.id for job in due]),
         "get": lambda store: store.get([job.id for job in due]),
         "running": lambda store: store.running(worker),

@@ -20,6 +20,7 @@ from tests.store.plans import (
     RUNNING,
     UNIQUE,
     custom_plan,
+    decoded,
     fill,
     generic_plan,
     indexes_of_jobs,
@@ -75,7 +76,7 @@ INDEXES = {
     "count_available": {CLAIM},
     "count_dead": {FINISHED},
     "waiting": {KEY, CLAIM},
-    "with_argument": {KEY},
+    "select_finished, in arguments": {FINISHED, KEY},
     "glance": {KEY},
     "get": {KEY},
     "waiting_queues": {CLAIM},
@@ -102,7 +103,6 @@ BY_ID = [
     "delete",
     "delete, ended",
     "select_given",
-    "with_argument",
     "glance",
     "get",
 ]
@@ -211,6 +211,29 @@ def test_what_is_counted_is_read_off_its_index_in_its_order_whatever_the_site_se
             for node in plan:
                 if "Sort" in node["Node Type"]:
                     assert not {each.get("Index Name") for each in fed_to_its_limit(node)} & ALL, name
+
+
+def test_with_very_many_jobs_no_plan_is_so_dear_that_it_is_compiled_first(statements):
+    """PostgreSQL compiles what it estimates above jit_above_cost, which takes longer than all these bounded reads."""
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE django_jobs_job")
+        cursor.execute(
+            "UPDATE pg_class SET reltuples = 4e4 * reltuples WHERE oid = 'django_jobs_job'::regclass "
+            "OR oid IN (SELECT indexrelid FROM pg_index WHERE indrelid = 'django_jobs_job'::regclass)"
+        )
+        cursor.execute("SELECT setting::float8 FROM pg_settings WHERE name = 'jit_above_cost'")
+        [(dear,)] = cursor.fetchall()
+        cursor.execute("EXPLAIN (FORMAT JSON) SELECT count(*) FROM django_jobs_job")
+        every = decoded(cursor.fetchone()[0])[0]["Plan"]
+
+    assert every["Total Cost"] > 10 * dear
+    # What is purged is looked for by the worker's own session, which compiles nothing.
+    pages = [name for name in SEARCHES if name != "select_expired"]
+    for name in (*pages, "select_finished, in arguments", *COUNTS):
+        statement, parameters = statements[name]
+        look = {"look": 10_000} if "look" in parameters else {}
+        most = {"most": 10_000} if name in COUNTS else {}
+        assert custom_plan(statement, {**parameters, **look, **most})[0]["Total Cost"] < dear, name
 
 
 def fed_to_its_limit(plan: dict[str, Any]) -> list[dict[str, Any]]:

@@ -83,7 +83,10 @@ PLANS = {
         f"{CLAIM} (queue_name=? AND priority<?)",
         f"{CLAIM} (queue_name>?)",
     },
-    "with_argument": {"SEARCH job USING INTEGER PRIMARY KEY (rowid=?)"},
+    "select_finished, in arguments": {
+        f"{FINISHED} (state=? AND finalized_at>? AND finalized_at<?)",
+        "SEARCH job USING INTEGER PRIMARY KEY (rowid=?)",
+    },
     "select_given": {"SEARCH job USING INTEGER PRIMARY KEY (rowid=?)"},
     "select_expired": {f"{FINISHED} (state=? AND finalized_at>? AND finalized_at<?)"},
     "glance": {KEY},

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from django_jobs.store.rows import JOB_COLUMNS
-from django_jobs.store.selecting import Criteria
+from django_jobs.store.selecting import Criteria, Searched
 from tests.store.builders import update, write
 
 
@@ -175,11 +175,32 @@ def test_a_text_in_the_arguments(store, make):
         make.one(),
     )
 
-    assert sorted(store.with_argument(ids([positional, named, neither]), "needle")) == ids(
-        [positional, named]
-    )
-    assert store.with_argument(ids([positional]), "Needle") == []
-    assert store.with_argument([], "needle") == []
+    assert store.search(Criteria(), "needle") == Searched(ids([named, positional]), 3, None)
+    assert store.search(Criteria(), "Needle") == Searched([], 3, None)
+    assert store.search(Criteria(state="failed"), "needle") == Searched([], 0, None)
+    assert store.search(Criteria(), "[").ids == ids([neither, named, positional])
+
+
+@pytest.mark.parametrize("state", [None, "available", "scheduled", "pending", "failed"])
+def test_a_search_in_arguments_goes_on_where_it_ended(store, make, state):
+    options = {"scheduled": {"delay": 60.0}, "pending": {"pending": True}}.get(state, {})
+    insert = make.finished if state == "failed" else make.insert
+    first = ("failed",) if state == "failed" else ()
+    having = insert(*first, count=7, kwargs='{"a":"the needle"}', **options)
+    insert(*first, count=3, name="app.jobs.other", kwargs='{"a":"the needle"}', **options)
+    insert(*first, count=4, **options)
+    criteria = Criteria(state, name=having[0].name)
+
+    for look, most in ((4, 100), (100, 2), (3, 2), (100, 100)):
+        found, number, position = [], 0, None
+        while True:
+            step = store.search(criteria, "needle", position, look=look, most=most)
+            assert step.number <= min(look, most)
+            found, number, position = found + step.ids, number + step.number, step.end
+            if position is None:
+                break
+        wanted = [id_ for id_ in walk(store, criteria, 100)[0] if id_ in ids(having)]
+        assert (found, number) == (wanted, 11), (look, most)
 
 
 @pytest.mark.parametrize(

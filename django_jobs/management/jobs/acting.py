@@ -12,6 +12,7 @@ from django_jobs.management.jobs.arguments import add_filter, age, chosen
 from django_jobs.management.jobs.base import Subcommand
 from django_jobs.management.jobs.output import Output, confirm
 from django_jobs.operations import Filter, Result
+from django_jobs.operations.applicable import applicable
 
 
 class Action(Subcommand):
@@ -30,6 +31,7 @@ class Action(Subcommand):
     def run(self, out: Output, using: str, options: dict[str, Any]) -> int:
         """Ask, do it, and say what was done; 1 when some of the ids given were not done."""
         wanted = chosen(options)
+        applicable(wanted, self.name)  # before anybody is asked
         if self.destroys:
             confirm(self.question(wanted, options), options["yes"])
         result = self.act(wanted, using, options)

@@ -65,7 +65,9 @@
 
     function say(state, text) {
         control.dataset.djState = state;
-        told.textContent = text;
+        if (told.textContent !== text) { // it is read out, and need not be when nothing has changed
+            told.textContent = text;
+        }
     }
 
     /* A selection of rows, marked text or an open menu must not be taken away under the user's hand. */
@@ -128,6 +130,7 @@
             }
         }
         live.replaceWith(fresh);
+        prepare();
         for (const [id, left] of scrolled) {
             const box = document.getElementById(id);
             if (box) {
@@ -141,7 +144,6 @@
                 target.focus({preventScroll: true});
             }
         }
-        prepare();
     }
 
     function next() {
@@ -322,14 +324,34 @@
         setTimeout(() => form.dataset.djSent || form.requestSubmit(), 500);
     }
 
+    /* What can be scrolled can be reached by keyboard, too; not all browsers see to that. */
+    function letScroll() {
+        for (const box of page.querySelectorAll(".dj-scroll, .dj-pre, .dj-chart-table")) {
+            if (box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight) {
+                box.tabIndex = 0;
+            } else {
+                box.removeAttribute("tabindex");
+            }
+        }
+    }
+
     function prepare() {
         for (const all of page.querySelectorAll("input[data-dj-all]")) {
             all.hidden = false;
         }
+        letScroll();
         tellAges();
     }
 
     prepare();
+    window.addEventListener("resize", letScroll);
+    page.addEventListener("toggle", letScroll, true); // what is folded away has no size yet
+    // On a phone the navigation may be wider than the page: where one is should be seen.
+    const here = document.querySelector(".dj-nav [aria-current]");
+    if (here) {
+        const bar = here.closest("ul");
+        bar.scrollLeft = here.offsetLeft - bar.offsetLeft - (bar.clientWidth - here.offsetWidth) / 2;
+    }
     setInterval(() => {
         if (!document.hidden) {
             tellAges();

@@ -1,6 +1,9 @@
--- The end of every select_*: of the rows that were looked at, those that match, :most at most, and the last one looked
--- at, from which the next statement goes on. One row at least where anything was looked at; a tag is compared as text
--- here, and exactly by the caller.
+-- The end of every select_*: of the rows that were looked at, those that match, :most at most; and then what is told of
+-- them, which is chosen when the statement is read.
+-- The statements bound what they look at twice. (SELECT :look) hides the limit from the planner, which takes it for a
+-- tenth of the rows, and so reads them in the order of the index whatever the statistics say; LIMIT 20000 around it, beyond
+-- all that is asked for, bounds that part: of millions it would make a plan so dear that it is compiled first (jit), which
+-- takes longer than the search.
 , numbered AS MATERIALIZED (
     SELECT row_number() OVER () AS number, looked.* FROM looked
 ), matching AS MATERIALIZED (
@@ -24,8 +27,4 @@
     ORDER BY number
     LIMIT :most
 )
-SELECT last.number, last.rank, last.moment, last.id, last.queue_name,
-       matching.rank, matching.moment, matching.id, matching.queue_name,
-       CASE WHEN :tag::text IS NOT NULL THEN matching.tags END
-FROM (SELECT * FROM numbered ORDER BY number DESC LIMIT 1) AS last LEFT JOIN matching ON true
-ORDER BY matching.number
+{include ending}

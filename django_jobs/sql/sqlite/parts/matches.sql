@@ -1,6 +1,5 @@
--- The end of every select_*: of the rows that were looked at, those that match, :most at most, and the last one looked
--- at, from which the next statement goes on. One row at least where anything was looked at; a tag is compared as text
--- here, and exactly by the caller.
+-- The end of every select_*: of the rows that were looked at, those that match, :most at most; and then what is told of
+-- them, which is chosen when the statement is read.
 , numbered AS MATERIALIZED (
     SELECT row_number() OVER () AS number, looked.* FROM looked
 ), matching AS MATERIALIZED (
@@ -23,8 +22,4 @@
     ORDER BY number
     LIMIT :most
 )
-SELECT last.number, last.rank, last.moment, last.id, last.queue_name,
-       matching.rank, matching.moment, matching.id, matching.queue_name,
-       CASE WHEN :tag IS NOT NULL THEN matching.tags END
-FROM (SELECT * FROM numbered ORDER BY number DESC LIMIT 1) AS last LEFT JOIN matching ON true
-ORDER BY matching.number
+{include ending}
