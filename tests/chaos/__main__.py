@@ -3,6 +3,7 @@
 import argparse
 import random
 import shutil
+import signal
 import sys
 import time
 from pathlib import Path
@@ -32,6 +33,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     options = arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # in order: with it ends all that it started
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**6)
     say(f"seed {seed}, {options.database}, {options.seconds:g} s of faults, lease {options.lease:g} s")
     from tests.chaos.report import report

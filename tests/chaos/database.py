@@ -5,6 +5,7 @@ import signal
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.chaos.proxy import Proxy
@@ -49,7 +50,9 @@ class ServerDatabase:
         # has such a network sets this, or the system's keepalives do it.
         settings = {"idle_in_transaction_session_timeout": "8s", "shared_preload_libraries": ""}
         self.server = PostgresServer(settings=settings)
-        self.server.start()
+        # It ends with the thread that has started it.
+        self._starter = ThreadPoolExecutor(max_workers=1)
+        self.start()
         self.server.run(
             "psql", "--quiet", "--no-psqlrc", "-h", str(self.server.home), "-p", str(self.server.port),
             "-U", "postgres", "-c", "CREATE DATABASE chaos",
@@ -75,6 +78,9 @@ class ServerDatabase:
 
     def start(self) -> None:
         """Start it; of one that was killed the last processes must have ended first."""
+        self._starter.submit(self._start).result()
+
+    def _start(self) -> None:
         from tests.servers import ServerError
 
         end = time.monotonic() + self.START_SECONDS
@@ -121,6 +127,7 @@ class ServerDatabase:
         for proxy in self.proxies:
             proxy.close()
         self.server.remove()
+        self._starter.shutdown()
 
 
 Database = FileDatabase | ServerDatabase

@@ -108,7 +108,8 @@ class Proxy:
         assert task is not None
         self._tasks.add(task)
         try:
-            await self._serve(reader, client)
+            with contextlib.suppress(asyncio.CancelledError):  # by close(); asyncio would tell of it at length
+                await self._serve(reader, client)
         finally:
             self._tasks.discard(task)
 
