@@ -27,6 +27,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--patience", type=float, default=90, help="seconds for all to end after that; default: 90"
     )
+    parser.add_argument("--pace", type=float, default=0.6, help="leases between two faults; default: 0.6")
     parser.add_argument("--folder", type=Path, help="keep journals and logs in this new folder")
     return parser.parse_args()
 
@@ -39,7 +40,7 @@ def main() -> int:
     from tests.chaos.report import report
     from tests.chaos.run import WORKERS, Options, prepare, run
 
-    database = open_database(options.database, len(WORKERS))
+    database = open_database(options.database, len(WORKERS) + 1)
     folder = folder_of_run(options.folder)
     began = time.monotonic()
     try:
@@ -47,7 +48,7 @@ def main() -> int:
         outcome = run(
             database,
             folder,
-            Options(options.seconds, seed, options.lease, options.rate, options.patience),
+            Options(options.seconds, seed, options.lease, options.rate, options.pace, options.patience),
             lambda line: say(f"{time.monotonic() - began:7.1f}  {line}"),
         )
         for line in report(outcome):

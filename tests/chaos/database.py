@@ -1,12 +1,15 @@
 """The database of a run: a server of its own that is ill-treated, or a file."""
 
+import contextlib
 import os
 import signal
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from tests.chaos.proxy import Proxy
 
@@ -34,9 +37,9 @@ class FileDatabase:
 
 
 class ServerDatabase:
-    """PostgreSQL, with a proxy for each worker.
+    """PostgreSQL, with proxies before it.
 
-    :param lines: how many proxies.
+    :param lines: how many: one for each worker, and one for an enqueuer.
     """
 
     name = "postgresql"
@@ -62,7 +65,7 @@ class ServerDatabase:
         self.guard = threading.Lock()  # one fault of the server at a time
 
     def url_through(self, number: int) -> str:
-        """The URL by which worker ``number`` reaches the server."""
+        """The URL by which the server is reached on a line."""
         return self.url.replace(f":{self.server.port}/", f":{self.proxies[number].port}/")
 
     # -- faults ----------------------------------------------------------------------------------------------------
@@ -102,6 +105,25 @@ class ServerDatabase:
         """End all sessions, in order; whoever wants can come again at once."""
         for pid in self._sessions():
             os.kill(pid, signal.SIGTERM)
+
+    def freeze(self) -> Callable[[], None]:
+        """Stop all its processes, as a host does that is moved; what is returned lets them go on."""
+        import psutil
+
+        assert self.server.process is not None
+        main = psutil.Process(self.server.process.pid)
+        main.send_signal(signal.SIGSTOP)  # first, so that there are no new ones
+        processes = [*main.children(), main]
+        self._send(processes, signal.SIGSTOP)
+        return lambda: self._send(processes, signal.SIGCONT)
+
+    @staticmethod
+    def _send(processes: list[Any], number: signal.Signals) -> None:
+        import psutil
+
+        for process in processes:
+            with contextlib.suppress(psutil.Error):
+                process.send_signal(number)
 
     def _sessions(self) -> list[int]:
         import psutil

@@ -43,6 +43,7 @@ class Faults:
         self.database = database
         self.say = say
         self.happened: list[Happened] = []
+        self.killed: dict[int, float] = {}  # when, by process id
         self.errors: list[str] = []
         self._threads: list[threading.Thread] = []
         self._over = threading.Event()
@@ -92,7 +93,13 @@ class Faults:
         if what == "stopped":
             self.crew.hit(post, member, signal.SIGSTOP)
             return partial(self.crew.hit, post, member, signal.SIGCONT)
-        self.crew.hit(post, member, signal.SIGKILL if what == "killed" else signal.SIGTERM)
+        if what == "killed":
+            self.killed[member.pid] = time.time()
+            self.crew.hit(post, member, signal.SIGKILL)
+            return nothing
+        self.crew.hit(post, member, signal.SIGTERM)
+        if fault.kind.endswith("twice"):
+            return partial(self.crew.hit, post, member, signal.SIGTERM)
         return nothing
 
     def _line(self, fault: Fault, database: ServerDatabase) -> End | None:
@@ -112,7 +119,8 @@ class Faults:
 
         def end() -> None:
             for proxy in free:
-                proxy.heal(forget="for ever" in fault.kind)
+                # The enqueuers' connections are Django's: who waits there has no deadline, and would wait for ever.
+                proxy.heal(forget="for ever" in fault.kind and proxy is not database.proxies[-1])
 
         return end
 
@@ -124,6 +132,8 @@ class Faults:
             database.kill_session(fault.whom)
         elif fault.kind == "server: sessions terminated":
             database.terminate_sessions()
+        elif fault.kind == "server stands still":
+            end = database.freeze()
         else:
             database.stop(HOW_SERVERS_STOP[fault.kind])
             end = database.start

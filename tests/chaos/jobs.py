@@ -22,7 +22,11 @@ def run_of(context: JobContext) -> Iterator[None]:
     assert context.job is not None
     claim = {"id": context.job.id, "claims": context.job.claims}
     note("began", attempt=context.attempt, **claim)
-    yield
+    try:
+        yield
+    except BaseException:
+        note("raised", **claim)
+        raise
     note("ended", **claim)
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 PROCESSES = [
     ("worker killed", 5, 0.7),
     ("worker stopped past its lease", 4, 2.5),
-    ("worker terminated", 4, 0.5),
+    ("worker terminated", 3, 0.5),
+    ("worker terminated twice", 2, 0.5),
     ("enqueuer killed", 2, 0.5),
     ("enqueuer stopped", 1, 1.0),
 ]
@@ -22,6 +23,7 @@ SERVER = [
     ("server restarted, fast", 2, 0.3),
     ("server restarted, immediate", 2, 0.3),
     ("server killed", 2, 0.3),
+    ("server stands still", 2, 2.5),
     ("server away for long", 1, 2.0),
     ("server: a session killed", 2, 0.0),
     ("server: sessions terminated", 2, 0.0),
@@ -39,13 +41,13 @@ class Fault:
     whom: float
 
 
-def plan(seed: int, seconds: float, lease: float, has_server: bool) -> list[Fault]:
-    """The faults of a run. Each kind comes once before the others come at random, if the time is enough."""
+def plan(seed: int, seconds: float, lease: float, has_server: bool, pace: float = 0.6) -> list[Fault]:
+    """The faults of a run: each kind once, then at random, one in ``pace`` leases on the average."""
     rng = random.Random(seed)
     kinds = PROCESSES + (LINES + SERVER if has_server else [])
     first = rng.sample(kinds, len(kinds))
     # Rarely enough that there is work between them, and often enough that they meet.
-    between = min(1.2 * lease, 0.9 * seconds / len(kinds))
+    between = min(pace * lease, 0.9 * seconds / len(kinds))
     faults: list[Fault] = []
     now = 0.3 * between
     while now < seconds:

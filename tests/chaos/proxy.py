@@ -108,7 +108,9 @@ class Proxy:
         assert task is not None
         self._tasks.add(task)
         try:
-            with contextlib.suppress(asyncio.CancelledError):  # by close(); asyncio would tell of it at length
+            with contextlib.suppress(
+                asyncio.CancelledError
+            ):  # by close(); asyncio would tell of it at length
                 await self._serve(reader, client)
         finally:
             self._tasks.discard(task)

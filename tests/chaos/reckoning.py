@@ -68,6 +68,9 @@ class Story:
     retries: set[int] = field(default_factory=set)
     began: Counter[tuple[int, int]] = field(default_factory=Counter)
     ended: Counter[tuple[int, int]] = field(default_factory=Counter)
+    raised: set[tuple[int, int]] = field(default_factory=set)
+    #: Of each run the claim, the process, and when it began.
+    runs: dict[tuple[int, int], tuple[int, float]] = field(default_factory=dict)
     attempts: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
     failures: list[dict[str, Any]] = field(default_factory=list)
     _intended_at: dict[str, float] = field(default_factory=dict)
@@ -99,9 +102,12 @@ class Story:
                 self.retries.update(line["ids"])
             case "began":
                 self.began[line["id"], line["claims"]] += 1
+                self.runs[line["id"], line["claims"]] = (line["pid"], line["at"])
                 self.attempts[line["id"]].append(line["attempt"])
             case "ended":
                 self.ended[line["id"], line["claims"]] += 1
+            case "raised":
+                self.raised.add((line["id"], line["claims"]))
             case "failed":
                 self.failures.append(dict(line))
 

@@ -2,10 +2,11 @@
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from statistics import median
 
 from tests.chaos.faults import Happened
-from tests.chaos.reckoning import Row
+from tests.chaos.reckoning import Row, Story
 from tests.chaos.run import Outcome
 
 MOST = 30  # findings in full
@@ -22,6 +23,23 @@ def recoveries(happened: list[Happened], rows: list[Row]) -> dict[str, list[floa
         if position < len(ends):
             found[fault.kind].append(ends[position] - fault.ended)
     return dict(found)
+
+
+def taken_up(story: Story, killed: dict[int, float]) -> list[float]:
+    """Seconds from the death of each process that was killed to the next run of each job that it ran then."""
+    cut: dict[int, float] = {}
+    seconds: list[float] = []
+    for (id_, claims), (pid, began) in sorted(story.runs.items()):
+        if id_ in cut:
+            seconds.append(began - cut.pop(id_))
+        over = story.ended[id_, claims] or (id_, claims) in story.raised
+        if not over and began <= killed.get(pid, 0.0):
+            cut[id_] = killed[pid]
+    return seconds
+
+
+def _seconds(values: list[float], of: Callable[[list[float]], float]) -> str:
+    return f"{of(values):.2f} s" if values else "-"
 
 
 def report(outcome: Outcome) -> Iterator[str]:
@@ -46,10 +64,13 @@ def report(outcome: Outcome) -> Iterator[str]:
     counts = Counter(fault.kind for fault in outcome.happened)
     by_kind = recoveries(outcome.happened, rows)
     for kind in sorted(counts):
-        seconds = sorted(by_kind.get(kind, []))
-        middle = f"{seconds[len(seconds) // 2]:.2f} s" if seconds else "-"
-        longest = f"{seconds[-1]:.2f} s" if seconds else "-"
-        yield f"{kind:<32} {counts[kind]:>5} {middle:>24} {longest:>8}"
+        seconds = by_kind.get(kind, [])
+        yield f"{kind:<32} {counts[kind]:>5} {_seconds(seconds, median):>24} {_seconds(seconds, max):>8}"
+    seconds = taken_up(story, outcome.killed)
+    yield (
+        f"{len(seconds)} jobs that ran in a process as it was killed ran again: median {_seconds(seconds, median)}, "
+        f"longest {_seconds(seconds, max)} after that"
+    )
     for message, count in outcome.errors_logged.most_common(15):
         yield f"logged as errors: {count} x {message}"
     for finding in outcome.findings[:MOST]:

@@ -21,7 +21,7 @@ ENQUEUERS = 2
 WORKERS = (
     ["--concurrency", "4"],
     ["--concurrency", "4", "--no-notify"],
-    ["--concurrency", "3", "--processes", "2"],
+    ["--concurrency", "3", "--processes", "2", "--max-jobs", "300"],
 )
 
 
@@ -36,6 +36,7 @@ class Outcome:
     drained_in: float
     slowest_stop: float
     deaths: int
+    killed: dict[int, float]
     errors_logged: Counter[str] = field(default_factory=Counter)
 
 
@@ -45,6 +46,7 @@ class Options:
     seed: int
     lease: float
     per_second: float  # transactions of all enqueuers together
+    pace: float  # leases from one fault to the next, on the average
     patience: float  # seconds in which everything must be drained, and a worker stopped
 
 
@@ -83,12 +85,13 @@ def run(database: Database, folder: Path, options: Options, say: Callable[[str],
         drained_in or 0.0,
         crew.slowest_stop,
         crew.deaths,
+        faults.killed,
         logged(folder),
     )
 
 
 def make_crew(database: Database, folder: Path, options: Options) -> Crew:
-    """Enqueuers on the database itself, and workers each on a line of its own."""
+    """An enqueuer on the database itself, another one and the workers each on a line of its own."""
     lease = options.lease
     settings = {
         "LEASE": lease,
@@ -122,7 +125,7 @@ def make_crew(database: Database, folder: Path, options: Options) -> Crew:
                 str(options.seed * 1000 + number),
                 str(options.per_second / ENQUEUERS),
             ],
-            {**common, "DATABASE_URL": database.url},
+            {**common, "DATABASE_URL": database.url_through(len(WORKERS)) if number else database.url},
             folder / f"enqueuer{number}.log",
             "$^",  # it says nothing; a signal before it can handle one ends it
         )
@@ -144,7 +147,7 @@ def _wait_for_work(folder: Path, crew: Crew) -> None:
 
 def _carry_out(options: Options, crew: Crew, faults: Faults, has_server: bool) -> None:
     began = time.monotonic()
-    todo = plan(options.seed, options.seconds, options.lease, has_server)
+    todo = plan(options.seed, options.seconds, options.lease, has_server, options.pace)
     pause = threading.Event()
     while time.monotonic() - began < options.seconds:
         while todo and todo[0].at <= time.monotonic() - began:
