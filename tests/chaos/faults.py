@@ -104,7 +104,7 @@ class Faults:
 
     def _line(self, fault: Fault, database: ServerDatabase) -> End | None:
         word = fault.kind.removeprefix("line ").partition(",")[0].split()[0]
-        how: How = next(each for each in ("slow", "cut", "deaf", "silent") if each == word)
+        how: How = next(each for each in ("slow", "cut", "deaf", "held", "silent") if each == word)
         # Now and then all of them.
         chosen = (
             database.proxies

@@ -16,6 +16,7 @@ LINES = [
     ("line slow", 2, 1.5),
     ("line cut", 4, 1.5),
     ("line deaf", 4, 1.0),
+    ("line held, then delivered", 3, 2.5),
     ("line silent, then resumed", 3, 2.0),
     ("line silent for ever", 3, 2.0),
 ]

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, Literal
 
-How = Literal["well", "slow", "cut", "deaf", "silent"]
+How = Literal["well", "slow", "cut", "deaf", "held", "silent"]
 
 
 class Line:
@@ -15,6 +15,8 @@ class Line:
     def __init__(self, client: asyncio.StreamWriter, server: asyncio.StreamWriter) -> None:
         self.client = client
         self.server = server
+        self.passing = asyncio.Event()
+        self.passing.set()
         self.forgotten = False  # the client's end stays open, and nobody is behind it any more
 
     def abort(self) -> None:
@@ -31,7 +33,7 @@ class Proxy:
 
     How its lines are: ``well``; ``slow``: each piece is held for :attr:`delay` seconds; ``cut``: all are reset, and new
     ones too; ``deaf``: questions arrive, answers are lost; ``silent``: half-open, nothing passes either way and nobody
-    is told.
+    is told; ``held``: the same, but new lines are well, so that what was said on the old ones comes after all else.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -69,6 +71,11 @@ class Proxy:
             self._passing.set()
         if how == "cut":
             self._each(Line.abort)
+        for line in self.lines:
+            if how == "held":
+                line.passing.clear()
+            else:
+                line.passing.set()
 
     def heal(self, forget: bool = False) -> None:
         """New lines are well. Those that there are: what was lost on deaf ones stays lost, so they are reset; silent
@@ -145,6 +152,7 @@ class Proxy:
             while not line.forgotten:
                 data = await reader.read(65536)
                 await self._passing.wait()
+                await line.passing.wait()
                 if line.forgotten:
                     return
                 if not data:

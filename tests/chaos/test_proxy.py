@@ -76,7 +76,8 @@ def is_dead(line: socket.socket) -> bool:
 def is_silent(line: socket.socket) -> bool:
     line.settimeout(0.05)
     try:
-        return not line.recv(100) and False
+        line.recv(100)
+        return False
     except TimeoutError:
         return True
     finally:
@@ -123,6 +124,18 @@ def test_silent_lines_go_on_with_what_was_held(proxy, connect, echo):
     assert echo.came == b"hello"
     proxy.heal()
     assert (line.recv(100), new.recv(100)) == (b"late", b"new")
+
+
+def test_held_lines_come_after_new_ones(proxy, connect, echo):
+    line = connect()
+    assert says(line, b"hello") == b"hello"
+    proxy.turn("held")
+    line.sendall(b"late")
+    assert says(connect(), b"new") == b"new"
+    assert is_silent(line)
+    assert echo.came == b"hellonew"
+    proxy.heal()
+    assert line.recv(100) == b"late"
 
 
 def test_forgotten_lines_stay_silent_for_ever_and_new_ones_are_well(proxy, connect, echo):

@@ -102,7 +102,7 @@ def test_the_tally_of_a_storm():
     assert list(tally([*STORM, {"what": "failed", "act": "claim", "error": "locked"}], TABLE, [(1, 2)]))
 
 
-@pytest.mark.parametrize(("has_server", "kinds"), [(True, 18), (False, 6)])
+@pytest.mark.parametrize(("has_server", "kinds"), [(True, 19), (False, 6)])
 def test_a_plan_follows_from_its_seed_and_has_each_kind(has_server, kinds):
     assert plan(7, 10, 1.5, has_server) == plan(7, 10, 1.5, has_server) != plan(8, 10, 1.5, has_server)
     assert len({fault.kind for fault in plan(7, 10, 1.5, has_server)}) == kinds
