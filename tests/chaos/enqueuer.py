@@ -25,7 +25,7 @@ from tests.chaos.journal import note  # noqa: E402
 # How often each: mostly plain work.
 KINDS = {
     "plain": 12,
-    "slow": 2,
+    "slow": 4,
     "flaky": 4,
     "doomed": 1,
     "effect": 5,
@@ -75,6 +75,9 @@ class Enqueuer:
         kwargs: dict[str, Any] = {"token": uuid.uuid4().hex}
         if kind == "slow":
             kwargs["seconds"] = round(rng.uniform(0.2, 3), 2)
+        elif kind.startswith("effect"):
+            # In its transaction; on SQLite that keeps all others from writing.
+            kwargs["seconds"] = round(rng.uniform(0.0, 0.3 if connection.vendor == "postgresql" else 0.01), 3)
         elif kind == "flaky":
             kwargs["failures"] = rng.randint(1, 3)
         elif kind == "unique":

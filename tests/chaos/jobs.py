@@ -66,19 +66,22 @@ def doomed(context: JobContext, token: str) -> None:
 
 
 @job(takes_context=True, backoff=0.2, max_attempts=MANY, atomic=True, timeout=4, queue_name="effects")
-def effect(context: JobContext, token: str) -> None:
-    """What it writes is committed with its completion."""
+def effect(context: JobContext, token: str, seconds: float) -> None:
+    """What it writes is committed with its completion, a while later."""
     with run_of(context):
         _leave_effect(context)
+        pause(seconds)
 
 
 @job(takes_context=True, backoff=0.2, max_attempts=MANY, timeout=4, queue_name="effects")
-def effect_by_hand(context: JobContext, token: str) -> None:
+def effect_by_hand(context: JobContext, token: str, seconds: float) -> None:
     """The same; it fails afterwards every other time, which changes nothing."""
     assert context.job is not None
     with run_of(context), transaction.atomic():
         _leave_effect(context)
+        pause(seconds)
         context.complete()
+        pause(seconds)
     if context.job.id % 2:
         raise ValueError("after the completion")
 

@@ -72,6 +72,8 @@ class Story:
     #: Of each run the claim, the process, and when it began.
     runs: dict[tuple[int, int], tuple[int, float]] = field(default_factory=dict)
     attempts: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+    #: How often a worker said of a job that it is completed.
+    completions: Counter[int] = field(default_factory=Counter)
     failures: list[dict[str, Any]] = field(default_factory=list)
     _intended_at: dict[str, float] = field(default_factory=dict)
 
@@ -155,7 +157,13 @@ def _lost_and_found(story: Story, rows: list[Row]) -> Iterator[str]:
 
 
 def _claims(story: Story, rows: list[Row]) -> Iterator[str]:
-    """No claim is run twice, and none is beyond what the row counts."""
+    """No claim is run twice, none is beyond what the row counts, and only one completes its job."""
+    states = {row.id: row.state for row in rows}
+    for id_, count in story.completions.items():
+        if count > 1:
+            yield f"job {id_} was completed {count} times, as its workers say"
+        if states.get(id_) != "completed":
+            yield f"job {id_} is {states.get(id_)}, and a worker said that it is completed"
     claims = {row.id: row.claims for row in rows}
     for (id_, number), count in story.began.items():
         if count > 1:

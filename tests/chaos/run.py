@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import threading
 import time
 from collections import Counter
@@ -74,6 +75,7 @@ def run(database: Database, folder: Path, options: Options, say: Callable[[str],
     finally:
         crew.close()
     story = Story.told(read(folder))
+    story.completions = completions(folder)
     rows, effects = tables()
     findings = [*crew.findings, *faults.errors, *reckon(story, rows, effects, database.has_server)]
     findings += [f"the server met a deadlock: {line}" for line in database.errors()]
@@ -204,6 +206,15 @@ def tables() -> tuple[list[Row], list[tuple[int, int]]]:
 def _token(job: Any) -> str:
     token: str = job.kwargs.get("token") or job.args[0]
     return token
+
+
+def completions(folder: Path) -> Counter[int]:
+    """How often workers have logged of each job that it is completed: what is said once it is stored."""
+    said = re.compile(r" django_jobs\.attempts: job (\d+) \S+ \(queue \w+\) attempt \d+ of \d+ completed")
+    found: Counter[int] = Counter()
+    for path in folder.glob("worker*.log"):
+        found.update(int(id_) for id_ in said.findall(path.read_text(errors="replace")))
+    return found
 
 
 def logged(folder: Path) -> Counter[str]:

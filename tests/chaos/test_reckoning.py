@@ -75,6 +75,17 @@ def test_each_kind_of_damage_is_found(lines, rows, effects, finding):
     assert [each for each in found if finding in each], found
 
 
+@pytest.mark.parametrize(
+    ("count", "state", "finding"), [(2, "completed", "2 times"), (1, "cancelled", "cancelled")]
+)
+def test_a_job_is_completed_once_and_stays_it(count, state, finding):
+    story = Story.told([*LINES, {"what": "cancels", "ids": [1]}])
+    story.completions[1] = count
+    found = reckon(story, [replace(ROW, kind="plain", state=state)], [], True)
+    assert len(found) == 1
+    assert finding in found[0]
+
+
 def test_on_a_file_no_error_is_a_caller_s():
     away = {"what": "failed", "error": "OperationalError", "sqlstate": None, "message": "database is locked"}
     assert reckon(Story.told([*LINES, away]), [ROW], [(1, 1)], True) == []
