@@ -129,7 +129,7 @@ def make_crew(database: Database, folder: Path, options: Options) -> Crew:
             ],
             {**common, "DATABASE_URL": database.url_through(len(WORKERS)) if number else database.url},
             folder / f"enqueuer{number}.log",
-            "$^",  # it says nothing; a signal before it can handle one ends it
+            "(?!)",  # it says nothing; a signal before it can handle one ends it
         )
         for number in range(ENQUEUERS)
     ]

@@ -32,8 +32,8 @@ def run(module: str, *arguments: str) -> str:
 @pytest.mark.parametrize(
     ("seconds", "lease"),
     [
-        pytest.param("4", "1", marks=pytest.mark.sqlite),
-        pytest.param("10", "1.2", marks=pytest.mark.postgresql),
+        pytest.param("3", "0.8", marks=pytest.mark.sqlite),
+        pytest.param("8", "1.2", marks=pytest.mark.postgresql),
     ],
 )
 def test_nothing_is_lost_and_nothing_is_stuck(database_name, seconds, lease):
@@ -45,6 +45,6 @@ def test_nothing_is_lost_and_nothing_is_stuck(database_name, seconds, lease):
 
 def test_a_storm_of_operations_meets_no_error_and_leaves_an_exact_tally(database_name):
     output = run(
-        "tests.chaos.storm", "--seed", "7", "--database", database_name, "--seconds", "3", "--processes", "2"
+        "tests.chaos.storm", "--seed", "7", "--database", database_name, "--seconds", "2", "--processes", "2"
     )
     assert "the tally is exact" in output
