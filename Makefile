@@ -19,7 +19,7 @@ STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help bench bench-check demo serve test test-sqlite test-postgresql install lint format types migrations messages docs check clean
+.PHONY: help bench bench-check chaos demo serve storm test test-sqlite test-postgresql install lint format types migrations messages docs check clean
 
 help:  ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,6 +78,12 @@ docs: install  ## Build the documentation into docs/_build/html; a warning is an
 	@echo 'Open docs/_build/html/index.html'
 
 check: lint types migrations test  ## All of the above
+
+chaos: install  ## Kill, stop and cut off real workers, and reckon (ARGS='--seconds 300 --seed 1 --database sqlite')
+	@$(BIN)/python -m tests.chaos $(ARGS)
+
+storm: install  ## Call the store's operations at random from many processes, and tally (ARGS as for chaos)
+	@$(BIN)/python -m tests.chaos.storm $(ARGS)
 
 bench: install  ## Run all benchmarks, and write docs/benchmarks.md (an hour or more, on a quiet machine)
 	@$(BIN)/python -m benchmarks all $(ARGS)

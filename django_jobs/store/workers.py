@@ -82,9 +82,12 @@ class WorkerStatements(StorePart):
             frozenset(decode(cancelled) if cancelled else ()),
         )
 
-    def lose_workers(self, now: dt.datetime | None = None) -> list[WorkerRow]:
-        """Take workers whose lease ran out for lost; the next :meth:`rescue` ends their claims."""
-        return [WorkerRow(*row) for row in self._run("lose_workers", now)]
+    def lose_workers(self, now: dt.datetime | None = None, witness: int | None = None) -> list[WorkerRow]:
+        """Take workers whose lease ran out for lost; the next :meth:`rescue` ends their claims.
+
+        :param witness: the worker that says so. When its own lease is over by then, nobody is lost.
+        """
+        return [WorkerRow(*row) for row in self._run("lose_workers", now, witness=witness)]
 
     def lose_worker(self, worker_id: int, now: dt.datetime | None = None) -> WorkerRow | None:
         """Take one worker for lost: its process has ended. None: it was lost, or had stopped, already."""

@@ -78,6 +78,7 @@ class Reporter(Part):
         self._open_store = open_store
         self._store: Store | None = None
         self._last = time.monotonic()  # when the heartbeat that came through last was sent
+        self._heard: dt.datetime | None = None  # the database's time at that one
         self._healthy_since: float | None = None
         self._skew_told = False
         self._look = threading.Event()
@@ -94,7 +95,17 @@ class Reporter(Part):
     def _is_late(self, now: float) -> bool:
         """Whether the last heartbeat is so long ago that what delayed this one (a host that stood still, a database
         that was away) may have let the leases of others run out as well: theirs are an interval older, at most."""
-        return now - self._last > max(self.lease - self.interval, 1.5 * self.interval)
+        return now - self._last > self._longest
+
+    @property
+    def _longest(self) -> float:
+        """Seconds between two heartbeats beyond which the second one is late."""
+        return max(self.lease - self.interval, 1.5 * self.interval)
+
+    def _has_jumped(self, now: dt.datetime) -> bool:
+        """Whether the database's time, which leases go by, has gone on further than this host's monotonic clock tells,
+        which stands still while the host sleeps."""
+        return self._heard is not None and (now - self._heard).total_seconds() > self._longest
 
     def step(self) -> None:
         """Renew the lease, and wait for the next time."""
@@ -118,9 +129,9 @@ class Reporter(Part):
             self._healthy_since = None
             self.worker.given_up(self._store)
             return
-        if self._healthy_since is None or self._is_late(time.monotonic()):
+        if self._healthy_since is None or self._is_late(time.monotonic()) or self._has_jumped(heartbeat.now):
             self._healthy_since = time.monotonic()
-        self._last = sent
+        self._last, self._heard = sent, heartbeat.now
         self._compare_clocks(heartbeat, sent_at)
         self.worker.heard(heartbeat)
         self.worker.reported(self._store)

@@ -43,6 +43,9 @@ class Keeper(Part):
         lease of that: after an outage of the database every worker's lease looks expired.
     :param on_available: called with the name of a queue that got jobs, to wake this process without a detour.
     :param ticker: declares the schedules, whoever leads, and runs them. None: there are none.
+    :param worker_id: the worker's id now. It is trusted only while its own lease holds by the database's time: whether
+        heartbeats have come in time is known of the moment before a statement is sent, and a host that sleeps, or a
+        server that stands still, may have it carried out when every lease is over.
     """
 
     name = "keeper"
@@ -54,6 +57,7 @@ class Keeper(Part):
         trusted_for: Callable[[], float],
         on_available: Callable[[str], None],
         ticker: Ticker | None = None,
+        worker_id: Callable[[], int | None] = lambda: None,
     ) -> None:
         super().__init__()
         self.holder = uuid.uuid4().hex
@@ -66,6 +70,7 @@ class Keeper(Part):
         self._store: Store | None = None
         self._trusted_for = trusted_for
         self._on_available = on_available
+        self._worker_id = worker_id
         self.ticker = ticker
         self._renew_at = self._rescue_at = self._purge_at = 0.0
         self._failed_rescues = 0
@@ -146,7 +151,7 @@ class Keeper(Part):
 
     def rescue(self) -> None:
         """End the claims of workers whose lease ran out, and of those that have no row."""
-        for worker in self.store.lose_workers():
+        for worker in self.store.lose_workers(witness=self._worker_id()):
             logger.warning(
                 "Worker %d (%s, process %d) is lost: its lease ended at %s. Its jobs are made available again.",
                 worker.id,

@@ -101,7 +101,12 @@ class Worker:
         self.reporter = Reporter(self, self.stores.open_to_report, lease, interval)
         self.ticker = Ticker(self.options.using, self.look)
         self.keeper = Keeper(
-            self.stores.open, lease, lambda: self.reporter.healthy_for, self.look, self.ticker
+            self.stores.open,
+            lease,
+            lambda: self.reporter.healthy_for,
+            self.look,
+            self.ticker,
+            lambda: self.worker_id,
         )
         self.listener = self._make_listener()
         self._drain = Drain(self, self._stop)

@@ -135,6 +135,19 @@ def test_a_lease_holds_until_its_very_end(store, make, clock, seconds, lost):
     assert [parse_timestamp(each.lost_at) for each in given_up] == ([clock.now] if lost else [])
 
 
+def test_nobody_is_lost_on_the_word_of_a_worker_whose_own_lease_is_over(store, make, clock):
+    """The host, or the server, stood still while the statement was under way."""
+    witness, silent = make.worker(lease=30), make.worker(lease=10)
+    assert store.lose_workers(now=clock.advance(31), witness=witness) == []
+    assert store.lose_workers(now=clock.now, witness=987_654_321) == []
+
+    store.heartbeat(witness, 30.0, now=clock.now)
+    assert [each.id for each in store.lose_workers(now=clock.now, witness=witness)] == [silent]
+    store.lose_worker(witness, now=clock.now)
+    make.worker(lease=-1)
+    assert store.lose_workers(now=clock.now, witness=witness) == []
+
+
 def test_a_heartbeat_in_time_keeps_the_worker(store, make, clock):
     worker, silent = make.worker(lease=30), make.worker(lease=30)
     store.heartbeat(worker, 30.0, now=clock.advance(20))

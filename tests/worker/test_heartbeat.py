@@ -247,6 +247,20 @@ def test_there_is_no_trust_after_a_host_stood_still(scene, delay):
     assert scene.reporter.healthy_for == 1.0
 
 
+def test_there_is_no_trust_after_a_host_slept(scene):
+    """Its monotonic clock stood still with it; the database's time, which the leases go by, did not."""
+    scene.beat()
+    scene.clock.advance(LEASE)
+    scene.beat()
+    scene.clock.wall += dt.timedelta(hours=1)
+    scene.clock.advance(INTERVAL)
+    scene.beat()
+    assert scene.reporter.healthy_for == 0.0
+
+    scene.clock.advance(1.0)
+    assert scene.reporter.healthy_for == 1.0
+
+
 def test_there_is_trust_where_the_interval_is_half_of_the_lease(monkeypatch):
     """The longest that the checks allow."""
     scene = Scene(monkeypatch, lease=10.0, interval=5.0)

@@ -118,6 +118,16 @@ def test_sigterm_right_after_the_start(run_manage: RunManage) -> None:
     assert not Job.objects.filter(state="running").exists()
 
 
+def test_a_second_signal_at_the_very_end_changes_nothing(run_manage: RunManage) -> None:
+    """A service manager that is impatient must not be told that an ordered stop failed."""
+    jobs.signal_as_the_interpreter_ends.enqueue()
+    worker = run_manage("runjobs")
+    eventually(lambda: finished() == 1)
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait() == 0
+    assert "Stopped. 1 completed" in worker.output
+
+
 def test_a_signal_that_another_thread_gets_is_heard(run_manage: RunManage) -> None:
     jobs.signal_this_thread.enqueue()
     assert run_manage("runjobs").wait(20) == 0

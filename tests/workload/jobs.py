@@ -52,6 +52,17 @@ def signal_this_thread() -> None:
     signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
 
 
+class _SignalsAtTheEnd:
+    def __del__(self) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+@job
+def signal_as_the_interpreter_ends() -> None:
+    """Have a signal come when the process has done all, and Python takes its modules apart."""
+    globals()["_planted"] = _SignalsAtTheEnd()
+
+
 @job(takes_context=True, backoff=0, max_attempts=2)
 def kill_process_among(context: JobContext, claimed: int) -> None:
     """Kill the process at the first attempt once so many jobs are claimed, this one among them; then at once."""

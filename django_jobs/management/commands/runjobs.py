@@ -289,10 +289,10 @@ class signals:  # noqa: N801 - used as a function
                 self.before[number] = signal.signal(number, self.handle)
 
     def __exit__(self, *exception: object) -> None:
-        # Not after a signal: the process is about to end, in order, and another one must not end it otherwise.
-        if not self.count:
-            for number, handler in self.before.items():
-                signal.signal(number, handler)
+        for number, handler in self.before.items():
+            # After a signal the process is about to end, in order, and another one must not end it otherwise; nor when
+            # Python, as it ends, gives up all handlers, and leaves alone what is ignored.
+            signal.signal(number, signal.SIG_IGN if self.count else handler)
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         """Stop in order; the second time, at once."""

@@ -59,6 +59,20 @@ def test_nobody_is_rescued_before_the_own_heartbeats_came_for_a_full_lease(make,
     eventually(lambda: set(states().values()) == {"scheduled"})
 
 
+def test_nobody_is_rescued_while_the_own_lease_is_over_by_the_database_s_time(make, store):
+    """The host slept, or the server stood still, after the keeper had asked how its heartbeats are."""
+    own = store.register_worker("host", 2, "[]", 4, "1", -1.0)
+    lost_worker(store)
+    keeper = make()
+    keeper._worker_id = lambda: own.id
+    keeper.rescue()
+    assert set(states().values()) == {"running"}
+
+    store.heartbeat(own.id, 30.0)
+    keeper.rescue()
+    assert set(states().values()) == {"scheduled"}
+
+
 def test_a_worker_that_lives_keeps_its_jobs(make, store, started):
     worker = store.register_worker("host", 1, "[]", 4, "1", 3600.0)
     insert(store)

@@ -1,0 +1,50 @@
+"""A short run of each command, with a seed that stays. The long runs, with others, are by hand."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(module: str, *arguments: str) -> str:
+    """Run a command in a process of its own; its output. It is ended in order if it takes too long."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", module, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.chaos.settings"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=90)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        output, _ = process.communicate(timeout=20)
+    assert process.returncode == 0, output
+    return output
+
+
+@pytest.mark.parametrize(
+    ("seconds", "lease"),
+    [
+        pytest.param("3", "0.8", marks=pytest.mark.sqlite),
+        pytest.param("8", "1.2", marks=pytest.mark.postgresql),
+    ],
+)
+def test_nothing_is_lost_and_nothing_is_stuck(database_name, seconds, lease):
+    output = run(
+        "tests.chaos", "--seed", "7", "--database", database_name, "--seconds", seconds, "--lease", lease
+    )
+    assert "nothing lost, nothing stuck, effects exact" in output
+
+
+def test_a_storm_of_operations_meets_no_error_and_leaves_an_exact_tally(database_name):
+    output = run(
+        "tests.chaos.storm", "--seed", "7", "--database", database_name, "--seconds", "2", "--processes", "2"
+    )
+    assert "the tally is exact" in output
