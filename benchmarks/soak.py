@@ -83,9 +83,7 @@ class Soak(Benchmark):
         parser.add_argument(
             "--every", type=float, default=5.0, metavar="SECONDS", help="between two looks; default: 5"
         )
-        parser.add_argument(
-            "--plot", type=Path, metavar="FILE", help="draw it too, as PNG (one for each database)"
-        )
+        parser.add_argument("--plot", metavar="FILE", help="draw it too, as PNG (one for each database)")
 
     def run(self, arguments: Sequence[str]) -> int:
         """The command. Returns 1 when anything is lost or grows."""
@@ -120,7 +118,8 @@ class Soak(Benchmark):
         if options.plot:
             from benchmarks.soaking.plot import draw
 
-            draw(samples, database.version, options.plot.with_stem(f"{options.plot.stem}-{database.vendor}"))
+            file = Path(options.plot)
+            draw(samples, database.version, file.with_stem(f"{file.stem}-{database.vendor}"))
         return [
             *({"part": "window", **row} for row in windows(samples, options.minutes)),
             *({"part": "jobs", **row} for row in tally),

@@ -43,13 +43,13 @@ def warm_up(minutes: float) -> float:
 def memory(series: Series, minutes: float) -> Verdict:
     """Whether a process's memory, in MB, grows.
 
-    It does when it gains more than 32 KB a minute by the median slope of all pairs of samples, and each third of the
-    run lies wholly above the third before it: a leak goes on, while the allocator's steps and settling do not.
+    It does when it gains more than 32 KB a minute by the median slope of all pairs of samples, and three quarters of
+    each third lie above three quarters of the third before it: a leak goes on, while the allocator's steps do not.
     """
     parts = thirds(series, minutes)
     if parts is None:
         return Verdict("too short to tell", None)
-    rises = all(min(after) > max(before) for before, after in itertools.pairwise(parts))
+    rises = all(quarter(after, 1) > quarter(before, 3) for before, after in itertools.pairwise(parts))
     slope = median_slope([point for point in series if point[0] >= warm_up(minutes)])
     grows = rises and slope * 1024 > LEAK_KB
     return _said("grows" if grows else "no growth", not grows, parts, slope)
@@ -87,6 +87,11 @@ def thirds(series: Series, minutes: float) -> list[list[float]] | None:
         if begin <= at:
             parts[min(2, int((at - begin) / length))].append(value)
     return parts if minutes - begin >= LEAST_MINUTES and all(parts) else None
+
+
+def quarter(values: Sequence[float], number: int) -> float:
+    """The value below which so many quarters of them lie."""
+    return sorted(values)[(len(values) - 1) * number // 4]
 
 
 def median_slope(series: Series) -> float:
