@@ -44,7 +44,8 @@ def test_each_kind_of_job_is_followed_to_its_end(soaked):
 
 
 def test_it_is_looked_at_over_time(soaked, database_name):
-    last = soaked["window"][-1]
+    def most(key: str) -> float:
+        return max(each.get(key) or 0.0 for each in soaked["window"])
 
     for key in (
         "enqueued",
@@ -55,9 +56,9 @@ def test_it_is_looked_at_over_time(soaked, database_name):
         "memory_child 2",
         "memory_enqueuer",
     ):
-        assert last[key] > 0, key
+        assert most(key) > 0, key
     for key in ("table_mb", "indexes_mb") if database_name == "postgresql" else ("file_mb", "wal_mb"):
-        assert last[key] > 0, key
+        assert most(key) > 0, key
     assert soaked["verdict"][0]["word"] == "none"  # is lost
     assert {each["word"] for each in soaked["verdict"][1:]} == {"too short to tell"}
 
