@@ -48,23 +48,23 @@ class Ledger:
         """Close the notes."""
         self.notes.close()
 
-    def look(self) -> list[float]:
-        """Read what is new. Returns how many milliseconds probes waited that have started since the last time."""
+    def look(self) -> dict[str, list[float]]:
+        """Read what is new. Returns how many milliseconds probes, and the echo, took since the last time."""
         waits = self.read_notes()
         self.take_effects()
         self.read_ended()
         return waits
 
-    def read_notes(self) -> list[float]:
-        """The load's new lines."""
-        waits = []
+    def read_notes(self) -> dict[str, list[float]]:
+        """The load's new lines; of those that tell of milliseconds, these, by what they are of."""
+        waits: dict[str, list[float]] = {"probe": [], "echo": []}
         lines = (self.part + self.notes.read()).split("\n")
         self.part = lines.pop()
         for line in lines:
             word, _, rest = line.partition(" ")
             first, _, last = rest.rpartition(" ")
             if word == "ms":
-                waits.append(float(last))
+                waits[first].append(float(last))
             else:
                 self.calls[first] += 1
                 self.enqueued[int(last)] = first

@@ -1,13 +1,15 @@
 """A process that enqueues at a steady rate: ``python -m benchmarks.soaking.load SECONDS RATE FILE``.
 
 It notes in the file, line by line, each job whose transaction is committed (``job KIND ID``), and for each probe how
-many milliseconds after its commit it started (``ms TIME MILLISECONDS``).
+many milliseconds after its commit it started (``ms probe MILLISECONDS``). And, to compare with, how many
+another process took to answer that does nothing else (``ms echo MILLISECONDS``): what the machine itself takes.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -29,6 +31,7 @@ MUCH_LATER = dt.timedelta(seconds=30)
 CANCEL_SECONDS = 1.0
 # Starts of probes that are heard after the end.
 LAST_SECONDS = 5.0
+ECHO = "import sys\nfor line in sys.stdin: print(line, end='', flush=True)"
 
 
 class Load:
@@ -45,6 +48,10 @@ class Load:
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.address = f"{folder}/starts"
         self.listener.bind(self.address)
+        # It ends with this process, which holds the other end of its standard input.
+        self.echo = subprocess.Popen(
+            [sys.executable, "-S", "-c", ECHO], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         threading.Thread(target=self.hear, daemon=True).start()
 
     def run(self, seconds: float) -> None:
@@ -60,6 +67,7 @@ class Load:
             for _ in range(self.take(PROBE)):
                 self.probe()
             self.cancel(time.monotonic() - CANCEL_SECONDS)
+            self.ask_echo()
             self.notes.flush()
             time.sleep(max(0.0, begin + slots * SLOT_SECONDS - time.monotonic()))
         time.sleep(CANCEL_SECONDS)
@@ -171,13 +179,25 @@ class Load:
                 self.committed[number] = time.time()
         self.note(PROBE, [job])
 
+    def ask_echo(self) -> None:
+        """Note how long another process takes to answer."""
+        assert self.echo.stdin is not None
+        assert self.echo.stdout is not None
+        asked = time.perf_counter()
+        self.echo.stdin.write("\n")
+        self.echo.stdin.flush()
+        self.echo.stdout.readline()
+        answered = time.perf_counter()
+        with self.lock:
+            self.notes.write(f"ms echo {1000 * (answered - asked):.3f}\n")
+
     def hear(self) -> None:
         """Note when probes start."""
         while True:
             number, _, started = self.listener.recv(100).decode().partition(" ")
             with self.lock:
                 committed = self.committed.pop(int(number))
-                self.notes.write(f"ms {committed!r} {1000 * (float(started) - committed):.3f}\n")
+                self.notes.write(f"ms probe {1000 * (float(started) - committed):.3f}\n")
 
 
 WAYS: dict[str, Callable[[Load], Any]] = {

@@ -35,6 +35,7 @@ def window(before: Sample, part: Sequence[Sample]) -> Row:
     after = part[-1]
     seconds = 60 * (after.minute - before.minute)
     waits = [wait for sample in part for wait in sample.waits]
+    echoes = [echo for sample in part for echo in sample.echoes]
 
     def cpu(*names: str) -> float | None:
         there = [name for name in names if name in after.uses and name in before.uses]
@@ -46,6 +47,7 @@ def window(before: Sample, part: Sequence[Sample]) -> Row:
         "enqueued": (after.enqueued - before.enqueued) / seconds,
         "ended": (after.ended - before.ended) / seconds,
         **({f"p{part}_ms": percentile(waits, part / 100) for part in (50, 95, 99)} if waits else {}),
+        "echo_ms": percentile(echoes, 0.95) if echoes else None,
         **after.sizes,
         **{f"memory_{name}": use.memory for name, use in after.uses.items()},
         "cpu_workers": cpu(*WORKERS),
@@ -72,8 +74,10 @@ def judge(
         sizes = [(sample.minute, sample.sizes[name]) for sample in samples]
         rows.append(row(f"size: {name.removesuffix('_mb')}, MB", verdicts.bounded(sizes, minutes)))
     for part in (0.5, 0.95):
-        verdict = verdicts.flat(waits(samples, part), minutes)
+        echo = verdicts.flat(half_minutes(samples, "echoes", part), minutes)
+        verdict = verdicts.beside(verdicts.flat(half_minutes(samples, "waits", part), minutes), echo)
         rows.append(row(f"commit to start, p{part * 100:.0f}, ms", verdict))
+        rows.append(row(f"echo, p{part * 100:.0f}, ms", echo._replace(word="to compare with", good=None)))
     return rows
 
 
@@ -95,11 +99,11 @@ def series(samples: Iterable[Sample], name: str, what: str) -> Series:
     return [(each.minute, float(getattr(each.uses[name], what))) for each in samples if name in each.uses]
 
 
-def waits(samples: Sequence[Sample], part: float) -> Series:
+def half_minutes(samples: Sequence[Sample], what: str, part: float) -> Series:
     """A percentile of each half minute, so that one slow moment is one value."""
     parts: dict[int, list[float]] = {}
     for sample in samples:
-        parts.setdefault(int(2 * sample.minute), []).extend(sample.waits)
+        parts.setdefault(int(2 * sample.minute), []).extend(getattr(sample, what))
     return [(number / 2 + 0.25, percentile(values, part)) for number, values in parts.items() if values]
 
 

@@ -106,9 +106,11 @@ class Run:
                     raise WorkerError(f"the process {name} has ended:\n{self.logged()}") from gone
         if server := self.sizes.processes():
             uses["server"] = use_of(*server)
-        waits = self.ledger.look()
+        took = self.ledger.look()
         calls = self.ledger.calls.total()
-        return Sample(minute, uses, self.sizes.now(), waits, calls, len(self.ledger.ended))
+        return Sample(
+            minute, uses, self.sizes.now(), took["probe"], took["echo"], calls, len(self.ledger.ended)
+        )
 
     def describe(self, sample: Sample) -> str:
         memory = ", ".join(f"{name} {use.memory:.1f}" for name, use in sample.uses.items())

@@ -43,14 +43,16 @@ def warm_up(minutes: float) -> float:
 def memory(series: Series, minutes: float) -> Verdict:
     """Whether a process's memory, in MB, grows.
 
-    It does when it gains more than 32 KB a minute by the median slope of all pairs of samples, and three quarters of
-    each third lie above three quarters of the third before it: a leak goes on, while the allocator's steps do not.
+    It does when it still gains more than 32 KB a minute in the last half (the median slope of all pairs of samples),
+    and three quarters of each third lie above three quarters of the third before it: a leak goes on, while caches fill
+    up and an allocator takes steps.
     """
     parts = thirds(series, minutes)
     if parts is None:
         return Verdict("too short to tell", None)
     rises = all(quarter(after, 1) > quarter(before, 3) for before, after in itertools.pairwise(parts))
-    slope = median_slope([point for point in series if point[0] >= warm_up(minutes)])
+    half = (warm_up(minutes) + minutes) / 2
+    slope = median_slope([point for point in series if point[0] >= half])
     grows = rises and slope * 1024 > LEAK_KB
     return _said("grows" if grows else "no growth", not grows, parts, slope)
 
@@ -72,6 +74,18 @@ def flat(series: Series, minutes: float) -> Verdict:
         return Verdict("too short to tell", None)
     good = statistics.median(parts[2]) <= FLAT_FACTOR * statistics.median(parts[0]) + FLAT_MORE
     return _said("flat" if good else "rises", good, parts, None)
+
+
+def beside(verdict: Verdict, machine: Verdict) -> Verdict:
+    """Of a time that rises nothing is said when the machine's own does too: others keep it busy."""
+    if (
+        verdict.good is False
+        and machine.first
+        and machine.last
+        and machine.last > FLAT_FACTOR * machine.first
+    ):
+        return verdict._replace(word="rises, as the machine's own does", good=None)
+    return verdict
 
 
 def _said(word: str, good: bool, parts: Sequence[Sequence[float]], slope: float | None) -> Verdict:

@@ -140,12 +140,14 @@ class Sample(NamedTuple):
     """One look.
 
     :param minute: since the load began.
-    :param waits: milliseconds from commit to start, of the probes that started since the last look.
+    :param waits: milliseconds from commit to start, of the probes that started since the last look; ``echoes``, of a
+        process that only answers.
     """
 
     minute: float
     uses: Mapping[str, Use]
     sizes: Mapping[str, float]
     waits: list[float]
+    echoes: list[float]
     enqueued: int
     ended: int

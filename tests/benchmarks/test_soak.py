@@ -51,6 +51,7 @@ def test_it_is_looked_at_over_time(soaked, database_name):
         "enqueued",
         "p50_ms",
         "p99_ms",
+        "echo_ms",
         "rows",
         "memory_threads",
         "memory_child 2",
@@ -60,7 +61,7 @@ def test_it_is_looked_at_over_time(soaked, database_name):
     for key in ("table_mb", "indexes_mb") if database_name == "postgresql" else ("file_mb", "wal_mb"):
         assert most(key) > 0, key
     assert soaked["verdict"][0]["word"] == "none"  # is lost
-    assert {each["word"] for each in soaked["verdict"][1:]} == {"too short to tell"}
+    assert {each["word"] for each in soaked["verdict"][1:]} == {"too short to tell", "to compare with"}
 
 
 # -- the rules ---------------------------------------------------------------------------------------------------------
@@ -81,6 +82,7 @@ def noise(minute: float) -> float:
         (lambda minute: 50 + noise(minute), "no growth"),
         (lambda minute: 50 + min(minute, 5) * 4, "no growth"),  # all of it while it warms up
         (lambda minute: 50 + (2 if minute > 12 else 0) + noise(minute) / 10, "no growth"),  # one step
+        (lambda minute: 50 - 8 * 0.65**minute, "no growth"),  # what fills up
         (lambda minute: 50 + minute * 0.02, "no growth"),  # 20 KB in a minute
         (lambda minute: 50 + minute * 0.05, "grows"),
         (lambda minute: 50 + minute * 0.5 + noise(minute), "grows"),
@@ -122,6 +124,15 @@ def test_a_time_is_flat_when_its_middle_is(value, word):
     assert (found.word, found.good) == (word, word == "flat")
 
 
+def test_of_a_time_that_rises_with_the_machines_own_nothing_is_said():
+    rising = verdicts.flat(series(lambda minute: 3 + minute), MINUTES)
+    busier = verdicts.flat(series(lambda minute: 0.05 + minute / 100), MINUTES)
+    quiet = verdicts.flat(series(lambda minute: 0.05), MINUTES)
+
+    assert verdicts.beside(rising, busier).good is None
+    assert verdicts.beside(rising, quiet).good is False
+
+
 def test_of_a_short_run_nothing_is_said():
     for rule in (verdicts.memory, verdicts.bounded, verdicts.flat):
         found = rule(series(lambda minute: minute)[:60], 6.0)
@@ -134,7 +145,7 @@ def test_of_a_short_run_nothing_is_said():
 def sample(minute: float, leak: float = 0.0, table: float = 5.0) -> Sample:
     use = Use(50 + leak * minute, cpu=minute * 6, files=20, threads=10)
     uses = dict.fromkeys(("threads", "child 1", "child 2", "supervisor", "enqueuer"), use)
-    return Sample(minute, uses, {"file_mb": table}, [3.0, 4.0], int(minute * 600), int(minute * 600))
+    return Sample(minute, uses, {"file_mb": table}, [3.0, 4.0], [0.1], int(minute * 600), int(minute * 600))
 
 
 def test_a_window_is_a_tenth_of_the_run():
@@ -198,7 +209,7 @@ def ledger(rows, tmp_path):
     notes = tmp_path / "notes"
     notes.write_text(
         "job plain 1\njob plain 2\njob plain 3\njob atomic 4\njob atomic 5\njob rolled back 6\njob unique 7\n"
-        "job unique 7\nms 12.5 3.25\njob unkept 8\njob fail"
+        "job unique 7\nms probe 3.25\nms echo 0.5\njob unkept 8\njob fail"
     )
     ledger = Ledger(rows, notes, postgresql=False)
     yield ledger
@@ -221,7 +232,7 @@ def test_what_did_not_end_is_lost_and_what_ended_otherwise_is_told(ledger, rows)
 
     waits = ledger.look()
 
-    assert waits == [3.25]
+    assert waits == {"probe": [3.25], "echo": [0.5]}
     assert numbers(ledger, "plain") == (3, 1, 1, 1)
     assert numbers(ledger, "atomic") == (2, 1, 1, 0)  # one effect twice
     assert numbers(ledger, "rolled back") == (1, 0, 1, 0)
