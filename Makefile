@@ -19,7 +19,7 @@ STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help bench bench-check chaos demo serve storm test test-sqlite test-postgresql install lint format types migrations messages docs check clean
+.PHONY: help bench bench-check chaos demo serve soak storm test test-sqlite test-postgresql install lint format types migrations messages docs check clean
 
 help:  ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -90,6 +90,9 @@ bench: install  ## Run all benchmarks, and write docs/benchmarks.md (an hour or 
 
 bench-check: install  ## Compare the ratios of a short run with those recorded (some minutes)
 	@$(BIN)/python -m benchmarks check $(ARGS)
+
+soak: install  ## Run mixed load for 20 minutes on each database: is anything lost, does anything grow?
+	@$(BIN)/python -m benchmarks soak $(ARGS)
 
 clean:  ## Remove the environment, the demo's database and caches
 	rm -rf $(VENV) var build dist docs/_build docs/*/_generated .hypothesis .mypy_cache .pytest_cache .ruff_cache

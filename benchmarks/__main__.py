@@ -16,6 +16,7 @@ COMMANDS = {
     "pages": "each page of the admin, of ten million jobs",
     "scale": "claim, finish, the admin and stats with ever more history",
     "peers": "other queues, on the same PostgreSQL in the same run",
+    "soak": "mixed load for a chosen time: whether anything is lost, and whether anything grows",
     "all": "all of them, and the page of their results",
     "report": "the page, docs/benchmarks.md, from the results that there are",
     "check": "whether the figures that were recorded are still reached",

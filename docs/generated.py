@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import postgresql_plans
+
 SQL = Path(__file__).resolve().parent.parent / "django_jobs" / "sql"
 DATABASES = {"postgresql": "PostgreSQL", "sqlite": "SQLite"}
 
@@ -221,21 +223,26 @@ def models() -> str:
 
 
 def statements() -> str:
-    """A section for each statement: what its files say, its plan on SQLite, and its text for each database."""
+    """A section for each statement: what its files say, and for each database its text and its plan."""
     names = {vendor: {path.stem for path in (SQL / vendor).glob("*.sql")} for vendor in DATABASES}
-    found = plans(sorted(names["sqlite"]))
-    return "\n".join(_statement(name, found.get(name, [])) for name in sorted(set().union(*names.values())))
+    found = {"sqlite": plans(sorted(names["sqlite"])), "postgresql": postgresql_plans.read()[1]}
+    return "\n".join(
+        _statement(name, {vendor: each.get(name, []) for vendor, each in found.items()})
+        for name in sorted(set().union(*names.values()))
+    )
 
 
-def _statement(name: str, plan: list[str]) -> str:
+def _statement(name: str, plan: Mapping[str, list[str]]) -> str:
     files = {vendor: SQL / vendor / f"{name}.sql" for vendor in DATABASES}
     texts = {vendor: path.read_text("utf-8").rstrip() for vendor, path in files.items() if path.exists()}
     parts = [f"## {name}\n\n{_comment(next(iter(texts.values())))}\n"]
-    if plan:
-        parts.append("Plan on SQLite:\n\n```text\n" + "\n".join(plan) + "\n```\n")
     for vendor, text in texts.items():
         label = DATABASES[vendor] if len(texts) > 1 else f"{DATABASES[vendor]} only"
         parts.append(f"{label}:\n\n```{{code-block}} sql\n:force:\n\n{text}\n```\n")
+        if lines := plan[vendor]:
+            parts.append("Its plan:\n\n```text\n" + "\n".join(lines) + "\n```\n")
+        else:
+            parts.append("It inserts, and has no plan.\n")
     return "\n".join(parts)
 
 
@@ -259,8 +266,6 @@ def _escaped(text: str) -> str:
 
 def plans(names: list[str]) -> dict[str, list[str]]:
     """What ``EXPLAIN QUERY PLAN`` says of each statement, on tables as the migrations make them, in memory."""
-    from django.db.migrations.loader import MigrationLoader
-    from django.db.migrations.state import ProjectState
     from django.db.utils import ConnectionHandler
 
     from django_jobs.store.sqlite_functions import add_functions
@@ -269,13 +274,7 @@ def plans(names: list[str]) -> dict[str, list[str]]:
     connection = ConnectionHandler({"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}})[
         "default"
     ]
-    # Without a record of what was applied: that would go to the database of the process.
-    graph = MigrationLoader(None).graph
-    state = ProjectState()
-    for leaf in [key for key in graph.leaf_nodes() if key[0] == "django_jobs"]:
-        for key in graph.forwards_plan(leaf):
-            with connection.schema_editor() as editor:
-                state = graph.nodes[key].apply(state, editor)
+    make_tables(connection)
     database: sqlite3.Connection = connection.connection
     add_functions(database)
     found = {}
@@ -288,6 +287,19 @@ def plans(names: list[str]) -> dict[str, list[str]]:
             lines.append("  " * depth[id_] + detail)
     database.close()
     return found
+
+
+def make_tables(connection: Any) -> None:
+    """Apply the migrations, without a record of what was applied: that would go to the database of the process."""
+    from django.db.migrations.loader import MigrationLoader
+    from django.db.migrations.state import ProjectState
+
+    graph = MigrationLoader(None).graph
+    state = ProjectState()
+    for leaf in [key for key in graph.leaf_nodes() if key[0] == "django_jobs"]:
+        for key in graph.forwards_plan(leaf):
+            with connection.schema_editor() as editor:
+                state = graph.nodes[key].apply(state, editor)
 
 
 class _Anything(dict[str, Any]):

@@ -59,6 +59,14 @@ def test_each_statement_has_a_section_with_both_texts_and_the_index_it_goes_by()
     claim = page[page.index("\n## claim\n") :].split("\n## ")[1]
     assert "USING INDEX django_jobs_job_claim (queue_name=?)" in claim
     assert "FOR UPDATE SKIP LOCKED" in claim
+    assert "Index Scan using django_jobs_job_claim on django_jobs_job" in claim
+    for section in re.split(r"^## ", page, flags=re.MULTILINE)[1:]:
+        plans = section.count("Its plan:") + section.count("It inserts, and has no plan.")
+        assert plans == section.count("{code-block} sql"), section.partition("\n")[0]
+        for vendor_part in section.split("```{code-block} sql")[1:]:
+            assert ("has no plan" in vendor_part) <= ("INSERT INTO" in vendor_part), section.partition("\n")[
+                0
+            ]
 
 
 @pytest.mark.parametrize(("page", "column"), [("explanation/states", -2), ("reference/indexes", -1)])

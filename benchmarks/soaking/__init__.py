@@ -1,0 +1,1 @@
+"""The parts of ``python -m benchmarks soak``: the site under load, the load, and who watches."""

@@ -1,0 +1,56 @@
+"""What a worker holds in memory, beside what Django and the site hold anyway."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.core.processes import peak_memory
+from django_jobs.models import Job
+from tests.conftest import ManageProcess
+from tests.waiting import eventually
+from tests.workload import jobs
+
+RunManage = Callable[..., ManageProcess]
+
+OWN_MB = 60
+JOBS = 5000
+# The site without its jobs, with a connection: what a process of Django's has peaked at when it is ready to work.
+DJANGO = """
+import django
+from django.conf import settings
+from benchmarks.core.processes import peak_memory
+from tests import settings as site
+named = {name: getattr(site, name) for name in dir(site) if name.isupper()}
+named["INSTALLED_APPS"] = [app for app in site.INSTALLED_APPS if app.startswith("django.")]
+settings.configure(**named)
+django.setup()
+from django.db import connection
+connection.ensure_connection()
+import os
+print(peak_memory(os.getpid()))
+"""
+
+
+def test_a_worker_with_a_backlog_takes_less_than_60_mb_beside_django(
+    run_manage: RunManage, database_url: str
+) -> None:
+    django = subprocess.run(
+        [sys.executable, "-c", DJANGO],
+        cwd=Path(__file__).resolve().parents[2],
+        env={"DATABASE_URL": database_url},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    jobs.nothing.enqueue_many([(number,) for number in range(JOBS)])
+
+    worker = run_manage("runjobs", env={"LOG_LEVEL": "WARNING"})
+    eventually(lambda: Job.objects.filter(state="completed").count() == JOBS)
+    peak = peak_memory(worker.pid)
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait() == 0
+
+    own = peak - float(django.stdout)
+    assert 0 < own < OWN_MB, f"{own:.1f} MB of {peak:.1f} MB"
