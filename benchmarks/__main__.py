@@ -10,6 +10,7 @@ from pathlib import Path
 COMMANDS = {
     "limit": "what the database itself can do: claim and finish in batches, and run nothing",
     "drain": "jobs per second, what each costs, and the ratio to the limit",
+    "parts": "where a job's microseconds go: each part of the worker by itself",
     "operations": "each operation beside the same by the ORM: microseconds and statements",
     "latency": "milliseconds from commit to start, and what an idle worker uses",
     "enqueue": "jobs inserted per second, beside bare INSERT, unnest and COPY",

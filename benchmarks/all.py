@@ -51,6 +51,7 @@ PARTS = (
         ),
         ("--duration", "0.3", "--jobs", "300", "--rounds", "1", "--latency", "0,1"),
     ),
+    Part("parts", ("parts",), ("--jobs", "300", "--rounds", "1")),
     Part("operations", ("operations",), ("--calls", "3", "--stale", "100")),
     Part("latency", ("latency",), ("--jobs", "5", "--idle", "1")),
     Part(

@@ -7,6 +7,7 @@ import sqlite3
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 from benchmarks.core import limits
@@ -24,6 +25,10 @@ class Enqueue(Benchmark):
     Beside each, in turn, the same of a bare script with the driver alone, on the bare table of `benchmarks limit`, of
     arguments that are encoded already: INSERT, and, of many, INSERT ... SELECT unnest() by thousands with ids back and
     COPY (PostgreSQL), executemany() by thousands (SQLite). Shown are medians of the rounds.
+
+    The bare script's INSERT is prepared, as psycopg does of itself after five; Django's connections prepare nothing
+    unless the site says so, so that PostgreSQL plans each enqueue() anew. "prepared" is enqueue() on a connection with
+    OPTIONS = {"server_side_binding": True, "prepare_threshold": 5}.
     """
 
     name = "enqueue"
@@ -68,34 +73,46 @@ class Enqueue(Benchmark):
 
     def pairs(self, bare: Any, options: argparse.Namespace) -> list[Any]:
         """What is compared: the way, the bare way, jobs, ours, theirs."""
-        from django.db import transaction
+        from django.db import connections, transaction
 
         from benchmarks.jobs import noop
 
         singles, transactions, many = options.singles, options.transactions, options.many
 
-        def one_by_one() -> None:
+        def one_by_one(using: str) -> None:
+            job = noop.using(using=using)
             for n in range(singles):
-                noop.enqueue(n)
+                job.enqueue(n)
 
-        def together() -> None:
+        def together(using: str) -> None:
+            job = noop.using(using=using)
             for _ in range(transactions):
-                with transaction.atomic():
+                with transaction.atomic(using=using):
                     for n in range(TOGETHER):
-                        noop.enqueue(n)
+                        job.enqueue(n)
 
         calls = [(n,) for n in range(many)]
         encoded = [f'{{"n": {n}}}' for n in range(many)]
-        pairs: list[Any] = [
-            ("enqueue one by one", "INSERT", singles, one_by_one, lambda: bare.one_by_one(encoded, singles)),
-            (
-                f"enqueue, {TOGETHER} in a transaction",
-                f"INSERT, {TOGETHER} in a transaction",
-                TOGETHER * transactions,
-                together,
-                lambda: bare.together(encoded, transactions),
-            ),
-        ]
+        pairs: list[Any] = []
+        for using, how in (("default", ""), ("prepared", ", prepared")):
+            if using not in connections.settings:
+                continue
+            pairs += [
+                (
+                    f"enqueue one by one{how}",
+                    "INSERT",
+                    singles,
+                    partial(one_by_one, using),
+                    lambda: bare.one_by_one(encoded, singles),
+                ),
+                (
+                    f"enqueue, {TOGETHER} in a transaction{how}",
+                    f"INSERT, {TOGETHER} in a transaction",
+                    TOGETHER * transactions,
+                    partial(together, using),
+                    lambda: bare.together(encoded, transactions),
+                ),
+            ]
         pairs += [
             (f"enqueue_many of {many:,}", name, many, lambda: noop.enqueue_many(calls), call)
             for name, call in bare.many(encoded)

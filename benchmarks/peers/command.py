@@ -24,7 +24,8 @@ class Peers(Benchmark):
 
     Each has an environment of its own below var/peers, made when it is first run; those for Python with the Python that
     runs this. What can't be installed is named, with the reason. A drain is timed from the first job that is done to
-    the last. Latency is from the call that enqueues to the start of the job, with an idle worker. Shown are medians.
+    the last. Latency is from the call that enqueues to the start of the job, with an idle worker. Shown are
+    medians. None writes a line of log for each job.
     """
 
     name = "peers"

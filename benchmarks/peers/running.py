@@ -84,6 +84,7 @@ class Run:
             )
             row = self.drain(worker, pending, meter, jobs + singles)
             after = meter.counters()
+            meter.settle()
             waits = self.call("latency", tells, 0.05) if tells else []
         meter.close()
         if self.peer.watch and after.statements is not None and before.statements is not None:

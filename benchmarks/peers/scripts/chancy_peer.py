@@ -1,11 +1,13 @@
 """chancy with its async executor."""
 
 import asyncio
+import logging
 
 import shared
 from chancy import Chancy, Queue, job
 
-chancy = Chancy(shared.URL)
+# Its own logger writes a line for each job.
+chancy = Chancy(shared.URL, log=logging.getLogger("chancy"))
 
 
 @job()

@@ -9,6 +9,14 @@ _PEER = os.environ["PEER"]
 SECRET_KEY = "a benchmark's"
 DEBUG = False
 USE_TZ = True
+# No line for each job, of nobody.
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "handlers": {"console": {"class": "logging.StreamHandler"}},
+    "root": {"handlers": ["console"], "level": "WARNING"},
+    "loggers": {"django_jobs": {"level": "WARNING"}},
+}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 DATABASES = {
     "default": {

@@ -9,7 +9,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "django_site")
 PEER = os.environ["PEER"]
 WORKERS = {
     "django-tasks-db": ["db_worker", "--no-startup-delay"],
-    "django-ox": ["ox_worker", "--concurrency", "4"],
+    "django-ox": ["ox_worker", "--concurrency", "4", "--verbosity", "0"],
     "dj-queue": ["dj_queue"],
 }
 

@@ -1,5 +1,5 @@
 // graphile-worker with what its page on performance says for many small jobs: a local queue, completions in batches.
-import { makeWorkerUtils, run as runWorker } from "graphile-worker";
+import { Logger, makeWorkerUtils, run as runWorker } from "graphile-worker";
 import { run, tell, url } from "./shared.mjs";
 
 let utils;
@@ -17,6 +17,7 @@ await run({
   tell: (address) => utils.addJob("tell", { address }),
   async worker() {
     const runner = await runWorker({
+      logger: new Logger(() => () => {}), // a line for each job, without it
       preset: {
         worker: {
           connectionString: url,
