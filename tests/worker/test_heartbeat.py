@@ -1,5 +1,7 @@
 """The reporter of life: it renews the lease, and tells the worker what it must know, in time."""
 
+import datetime as dt
+
 import pytest
 from django.db.utils import OperationalError
 
