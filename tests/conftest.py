@@ -37,8 +37,8 @@ def pytest_report_header() -> str:
     return f"browser: {'Chromium' if HAS_BROWSER else missing}"
 
 
-# A command that a script runs in the background (``pytest &``) ignores SIGINT by the rules of the shell, and so would the
-# processes that the tests start and interrupt, unless they set a handler of their own.
+# A command that a script runs in the background (``pytest &``) ignores SIGINT by the rules of the shell; so would what
+# the tests start and interrupt, unless it sets a handler of its own.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
