@@ -147,7 +147,8 @@ class ManageProcess:
         self.process.kill()
         self.process.wait()
         self.reader.join(10)
-        if self.process.stdout:
+        # A process in a session of its own that has outlived its parent may hold the pipe: closing would wait for it.
+        if self.process.stdout and not self.reader.is_alive():
             self.process.stdout.close()
 
 
