@@ -37,6 +37,11 @@ def pytest_report_header() -> str:
     return f"browser: {'Chromium' if HAS_BROWSER else missing}"
 
 
+# A command that a script runs in the background (``pytest &``) ignores SIGINT by the rules of the shell; so would what
+# the tests start and interrupt, unless it sets a handler of its own.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 MANAGE = Path(__file__).resolve().parent.parent / "manage.py"
 
 
@@ -142,7 +147,8 @@ class ManageProcess:
         self.process.kill()
         self.process.wait()
         self.reader.join(10)
-        if self.process.stdout:
+        # A process in a session of its own that has outlived its parent may hold the pipe: closing would wait for it.
+        if self.process.stdout and not self.reader.is_alive():
             self.process.stdout.close()
 
 
