@@ -26,7 +26,7 @@ from django_jobs.store.rows import JobRow
 from django_jobs.store.selecting import MOST, Criteria
 from django_jobs.store.statistics import record_ended
 
-Jobs = Filter | int | Iterable[int]
+Jobs = Filter | int | JobRow | Iterable[int | JobRow]
 
 GONE = "there is no such job"
 NO_MATCH = "it does not match, or is not there"
@@ -37,7 +37,7 @@ def cancel(
 ) -> Result:
     """Cancel jobs: waiting ones at once, running ones by request, whose handler is told.
 
-    :param jobs: a filter, an id or ids. A filter without states: all that have not ended.
+    :param jobs: a filter, an id or a job, or several. A filter without states: all that have not ended.
     """
     wanted = as_filter(jobs)
     if wanted.ids is None:
@@ -63,11 +63,11 @@ def retry(
 ) -> Result:
     """Run finished jobs again, from their first attempt; their errors stay.
 
-    :param jobs: a filter, an id or ids. A filter without states: dead letters only.
+    :param jobs: a filter, an id or a job, or several. A filter without states: dead letters only.
     """
     wanted = as_filter(jobs)
     if wanted.ids is None:
-        wanted = wanted.within(*FINISHED) if wanted.states else wanted.within(State.FAILED)
+        wanted = wanted.within(State.FAILED) if wanted.state is None else wanted.within(*FINISHED)
 
     def do(store: Store, ids: list[int], result: Result) -> list[JobRow]:
         answers = store.retry(ids)
@@ -88,7 +88,7 @@ def release(
 ) -> Result:
     """Let pending jobs run.
 
-    :param jobs: a filter, an id or ids. A filter without states: all that are pending.
+    :param jobs: a filter, an id or a job, or several. A filter without states: all that are pending.
     """
     wanted = as_filter(jobs)
     if wanted.ids is None:
@@ -119,7 +119,7 @@ def update(
 ) -> Result:
     """Change what waiting jobs wait for and where; what is not given stays.
 
-    :param jobs: a filter, an id or ids. A filter without states: all that wait.
+    :param jobs: a filter, an id or a job, or several. A filter without states: all that wait.
     :param queue_name: the queue to go to.
     :param priority: -100 to 100.
     :param run_after: a moment, or a timedelta from now.
@@ -163,7 +163,7 @@ def run_now(
 ) -> Result:
     """Let scheduled jobs, retries among them, run at once.
 
-    :param jobs: a filter, an id or ids. A filter without states: all that are scheduled.
+    :param jobs: a filter, an id or a job, or several. A filter without states: all that are scheduled.
     """
     wanted = as_filter(jobs)
     if wanted.ids is None:
@@ -176,7 +176,7 @@ def delete(
 ) -> Result:
     """Delete jobs, whatever their state, but for running ones. There is no way back.
 
-    :param jobs: a filter, an id or ids.
+    :param jobs: a filter, an id or a job, or several.
     """
     wanted = as_filter(jobs)
     if wanted.ids is None:
@@ -201,10 +201,12 @@ def purge(
 ) -> Result:
     """Delete finished jobs that ended ``older_than`` ago or earlier. One that still holds its unique key is kept.
 
-    :param jobs: a filter, an id or ids, or a state. Without states: all that have ended.
+    :param jobs: a filter, an id or a job, or several, or a state. Without states: all that have ended.
     :param older_than: a timedelta, or seconds.
     """
     wanted = Filter(state=jobs) if isinstance(jobs, str) else Filter() if jobs is None else as_filter(jobs)
+    if isinstance(jobs, str) and jobs not in FINISHED:
+        raise InvalidFilter(f"purge({jobs!r}): it deletes what has ended: {', '.join(FINISHED)}.")
     wanted = wanted.within(*FINISHED)
     age = _age(older_than)
     store = django_store(jobs_database(using))

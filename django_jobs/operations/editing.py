@@ -13,6 +13,7 @@ from django_jobs.exceptions import InvalidArguments, InvalidJob
 from django_jobs.job_registry import registry
 from django_jobs.operations.acting import aware, check_whole
 from django_jobs.options import check_queue_name, check_run_after
+from django_jobs.serialization import shown
 from django_jobs.store import django_store
 from django_jobs.store.rows import JobRow
 from django_jobs.uniqueness import key_function
@@ -43,6 +44,9 @@ def edit(
         was read. Then nothing was changed.
     :raises InvalidJob: for a value that is not allowed, before any SQL.
     """
+    given: Any = job
+    if not isinstance(given, JobRow):
+        raise InvalidJob(f"{WHAT} got {shown(given)}; it takes the job as it was read, by operations.get().")
     if queue_name is not None:
         check_queue_name(queue_name, WHAT)
     check_whole(priority, "priority", limits.PRIORITY_LOWEST, limits.PRIORITY_HIGHEST, WHAT)

@@ -15,6 +15,7 @@ from django_jobs.exceptions import InvalidJob
 from django_jobs.options import EARLIEST, LATEST
 from django_jobs.serialization import find_problem, shown
 from django_jobs.states import State
+from django_jobs.store.rows import JobRow
 from django_jobs.store.selecting import Criteria
 from django_jobs.tags import tag_of
 
@@ -85,7 +86,7 @@ class Filter:
 
     @property
     def states(self) -> tuple[str, ...]:
-        """The states, or none for all."""
+        """The states; none for all, and also where none was left."""
         return cast("tuple[str, ...]", self.state or ())
 
     @property
@@ -106,8 +107,9 @@ class Filter:
         )
 
     def within(self, *states: str) -> Filter:
-        """The same filter with only those of its states that are among ``states``."""
-        chosen = tuple(state for state in self.states if state in states) if self.states else states
+        """The same filter with only those of its states that are among ``states``; none may be left."""
+        # No state that is left is not the same as none that was given, which is any.
+        chosen = states if self.state is None else tuple(state for state in self.states if state in states)
         return replace(self, state=chosen)
 
     def describe(self) -> str:
@@ -148,11 +150,15 @@ def as_filter(jobs: Any) -> Filter:
     """What an operation was given, as a filter. Raises InvalidFilter."""
     if isinstance(jobs, Filter):
         return jobs
-    if isinstance(jobs, int):
-        return Filter(ids=[jobs])
+    if isinstance(jobs, int | JobRow):
+        return Filter(ids=[_id_of(jobs)])
     if isinstance(jobs, str) or not isinstance(jobs, Iterable):
-        raise InvalidFilter(f"{shown(jobs)} names no jobs; pass a Filter, an id, or several ids.")
-    return Filter(ids=jobs)
+        raise InvalidFilter(f"{shown(jobs)} names no jobs; pass a Filter, an id or a job, or several.")
+    return Filter(ids=[_id_of(each) for each in jobs])
+
+
+def _id_of(job: Any) -> Any:
+    return job.id if isinstance(job, JobRow) else job
 
 
 def _tag(tagged: Any) -> str:
