@@ -39,7 +39,7 @@ def cancel(
 
     :param jobs: a filter, an id or a job, or several. A filter without states: all that have not ended.
     """
-    wanted = as_filter(jobs)
+    wanted = as_filter(jobs, using)
     if wanted.ids is None:
         wanted = wanted.within(*WAITING, State.RUNNING)
 
@@ -65,7 +65,7 @@ def retry(
 
     :param jobs: a filter, an id or a job, or several. A filter without states: dead letters only.
     """
-    wanted = as_filter(jobs)
+    wanted = as_filter(jobs, using)
     if wanted.ids is None:
         wanted = wanted.within(State.FAILED) if wanted.state is None else wanted.within(*FINISHED)
 
@@ -90,7 +90,7 @@ def release(
 
     :param jobs: a filter, an id or a job, or several. A filter without states: all that are pending.
     """
-    wanted = as_filter(jobs)
+    wanted = as_filter(jobs, using)
     if wanted.ids is None:
         wanted = wanted.within(State.PENDING)
 
@@ -135,7 +135,7 @@ def update(
         check_run_after(run_after, what)
     if queue_name is None and priority is None and run_after is None and max_attempts is None:
         raise InvalidJob(f"{what} was given nothing to change.")
-    wanted = as_filter(jobs)
+    wanted = as_filter(jobs, using)
     if wanted.ids is None:
         wanted = wanted.within(*WAITING)
     changes: dict[str, Any] = {"queue_name": queue_name, "priority": priority, "max_attempts": max_attempts}
@@ -165,7 +165,7 @@ def run_now(
 
     :param jobs: a filter, an id or a job, or several. A filter without states: all that are scheduled.
     """
-    wanted = as_filter(jobs)
+    wanted = as_filter(jobs, using)
     if wanted.ids is None:
         wanted = wanted.within(State.SCHEDULED)
     return update(wanted, run_after=dt.timedelta(), steps=steps, after=after, using=using)
@@ -178,7 +178,7 @@ def delete(
 
     :param jobs: a filter, an id or a job, or several.
     """
-    wanted = as_filter(jobs)
+    wanted = as_filter(jobs, using)
     if wanted.ids is None:
         wanted = wanted.within(*WAITING, *FINISHED)
 
@@ -204,7 +204,9 @@ def purge(
     :param jobs: a filter, an id or a job, or several, or a state. Without states: all that have ended.
     :param older_than: a timedelta, or seconds.
     """
-    wanted = Filter(state=jobs) if isinstance(jobs, str) else Filter() if jobs is None else as_filter(jobs)
+    wanted = (
+        Filter(state=jobs) if isinstance(jobs, str) else Filter() if jobs is None else as_filter(jobs, using)
+    )
     if isinstance(jobs, str) and jobs not in FINISHED:
         raise InvalidFilter(f"purge({jobs!r}): it deletes what has ended: {', '.join(FINISHED)}.")
     wanted = wanted.within(*FINISHED)
