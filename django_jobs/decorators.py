@@ -177,7 +177,7 @@ def option_names() -> list[str]:
 def path_of(function: Any) -> str:
     """The dotted path by which a worker finds the function."""
     if not callable(function) or isinstance(function, JobDefinition):
-        raise InvalidJob(f"@job decorates a function, not {shown(function)}.")
+        raise _no_function(function)
     module, qualname = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
     if module is None or qualname is None:
         raise InvalidJob(f"{shown(function)} has no dotted path to be found by. Give it a name=.")
@@ -190,10 +190,15 @@ def path_of(function: Any) -> str:
     return path
 
 
+def _no_function(given: Any) -> InvalidJob:
+    hint = " Options go by name: @job(queue_name=...)." if isinstance(given, str) else ""
+    return InvalidJob(f"@job decorates a function, not {shown(given)}.{hint}")
+
+
 def check_function(function: Any, name: str) -> None:
     """Raise InvalidJob for what a worker could call, but not to any use."""
     if not callable(function) or isinstance(function, JobDefinition | type):
-        raise InvalidJob(f"@job decorates a function, not {shown(function)}.")
+        raise _no_function(function)
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise InvalidJob(
             f"{name} is a generator function: called, it does nothing until it is iterated. Use no yield."

@@ -212,7 +212,6 @@ class _Mark(NamedTuple):
 
 def periodic(
     cron: str | None = None,
-    /,
     *,
     every: dt.timedelta | float | None = None,
     timezone: str | dt.tzinfo | None = None,
@@ -313,6 +312,14 @@ def check_key(key: Any) -> str:
 
 
 def _unknown(name: Any, known: Sequence[str]) -> InvalidSchedule:
+    from django_jobs.decorators import option_names
+
+    if name in option_names():
+        return InvalidSchedule(
+            f"A schedule has no {name!r}.",
+            f"Of a job's options it takes {', '.join(OPTIONS)}; give others to the job function: @job({name}=...).",
+            BAD_SCHEDULE,
+        )
     near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
     hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(known)}."
     return InvalidSchedule(f"A schedule has no {name!r}.", hint, BAD_SCHEDULE)

@@ -221,7 +221,10 @@ class TestJob:
         ("refused", "message"),
         [
             (3, r"^@job decorates a function, not 3\.$"),
-            ("add", r"^@job decorates a function, not 'add'\.$"),
+            (
+                "add",
+                r"^@job decorates a function, not 'add'\. Options go by name: @job\(queue_name=\.\.\.\)\.$",
+            ),
             (Callable, "^@job decorates a function, not <class"),
             (classmethod(plain), "^@job decorates a function, not <classmethod"),
             (add, "^@job decorates a function, not <job function tests.test_definitions.add>"),

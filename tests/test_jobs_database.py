@@ -4,9 +4,10 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 
-from django_jobs import job
+from django_jobs import job, operations
 from django_jobs.databases import jobs_database
 from django_jobs.models import Job
+from django_jobs.operations import InvalidFilter
 
 
 @pytest.fixture(autouse=True)
@@ -77,3 +78,18 @@ def test_that_a_job_names():
 
     assert definition.prepare().using == "other"
     assert definition.using(using="third").prepare().using == "third"
+
+
+@pytest.mark.parametrize("operation", [operations.cancel, operations.delete, operations.list_jobs])
+def test_a_job_of_another_one_is_not_taken_for_that_of_its_id_here(db, django_assert_num_queries, operation):
+    row = job(name="tests.here")(lambda: None).enqueue()
+    row.using = "other"
+
+    with (
+        django_assert_num_queries(0),
+        pytest.raises(
+            InvalidFilter, match=rf"^Job {row.id} is in the database 'other', .*: give using='other'"
+        ),
+    ):
+        operation([row])
+    assert Job.objects.get().state == "available"

@@ -1,6 +1,7 @@
 """What operators do to many jobs: by filter, in bounded batches, and told why some were not done."""
 
 import datetime as dt
+import functools
 from types import SimpleNamespace
 
 import pytest
@@ -112,6 +113,23 @@ class TestFilter:
         assert Filter(state="failed").states == ("failed",)
         assert Filter().states == ()
 
+    @pytest.mark.parametrize(
+        ("operation", "state"),
+        [
+            (operations.cancel, "failed"),
+            (operations.retry, "available"),
+            (operations.release, "failed"),
+            (operations.run_now, "failed"),
+            (operations.delete, "running"),
+            (operations.purge, "available"),
+            (functools.partial(operations.update, priority=5), "failed"),
+        ],
+    )
+    def test_where_no_state_is_left_there_are_no_jobs(self, one_of_each, operation, state):
+        """Not any: the states that were given are not those of the operation."""
+        assert operation(Filter(state=state)).done == 0
+        assert operation(Filter(state=[])).done == 0
+
     def test_in_words(self):
         assert Filter(state="failed", queue_name="mail").describe() == "state failed and queue name mail"
         assert Filter(ids=range(1, 8)).describe() == "ids 1, 2, 3, 4, 5 and 2 more"
@@ -152,6 +170,11 @@ class TestCancel:
         result = operations.cancel(Filter(ids=[*first, *second], queue_name="other"))
 
         assert (result.done_ids, result.skipped) == (second, {"it does not match, or is not there": 1})
+
+    def test_a_job_and_jobs(self, nothing):
+        first, second, third = nothing.enqueue_many([(), (), ()])
+        assert operations.cancel(first).done_ids == [first.id]
+        assert operations.cancel([second, third.id]).done == 2
 
     def test_no_ids_is_no_job(self, one_of_each):
         assert operations.cancel([]).done == 0
@@ -348,6 +371,10 @@ class TestPurge:
     def test_all_that_have_ended(self, one_of_each):
         assert operations.purge().done == 3
         assert Job.objects.count() == 4
+
+    def test_of_a_state_that_is_no_end_is_refused(self, django_assert_num_queries):
+        with django_assert_num_queries(0), pytest.raises(InvalidFilter, match="completed, failed, cancelled"):
+            operations.purge("available")
 
     def test_by_age(self, make):
         make("failed", 2)

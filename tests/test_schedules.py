@@ -106,6 +106,11 @@ class TestPeriodic:
 
         assert declared().expression == "5 * * * *"
 
+    def test_the_expression_by_its_name(self):
+        periodic(cron=HOURLY)(job(name="send")(send))
+
+        assert declared().expression == HOURLY
+
     def test_two_of_one_key(self):
         definition = periodic(HOURLY)(job(name="send")(send))
 
@@ -125,6 +130,7 @@ class TestPeriodic:
             ([HOURLY], {"timezone": "Europe/Berln"}, "There is no time zone 'Europe/Berln'"),
             ([HOURLY], {"missed": "some"}, "missed is 'some'. It must be one of latest, all, none"),
             ([HOURLY], {"queue": "mail"}, "A schedule has no 'queue'. Did you mean 'queue_name'?"),
+            ([HOURLY], {"timeout": 5}, r"give others to the job function: @job\(timeout=\.\.\.\)"),
             ([HOURLY], {"priority": "high"}, "priority is 'high'"),
             ([send], {}, "@periodic stands without its times"),
         ],

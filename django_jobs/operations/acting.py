@@ -39,9 +39,9 @@ def cancel(
 ) -> Result:
     """Cancel jobs: waiting ones at once, running ones by request, whose handler is told.
 
-    :param jobs: a filter, an id or ids. A filter without states: all that have not ended.
+    :param jobs: a filter, an id or a job, or several. A filter without states: all that have not ended.
     """
-    wanted = applicable(jobs, "cancel")
+    wanted = applicable(jobs, "cancel", using)
 
     def do(store: Store, ids: list[int], result: Result) -> list[JobRow]:
         answers = store.cancel_each(ids)
@@ -63,9 +63,9 @@ def retry(
 ) -> Result:
     """Run finished jobs again, from their first attempt; their errors stay.
 
-    :param jobs: a filter, an id or ids. A filter without states: dead letters only.
+    :param jobs: a filter, an id or a job, or several. A filter without states: dead letters only.
     """
-    wanted = applicable(jobs, "retry")
+    wanted = applicable(jobs, "retry", using)
 
     def do(store: Store, ids: list[int], result: Result) -> list[JobRow]:
         answers = store.retry(ids)
@@ -86,9 +86,9 @@ def release(
 ) -> Result:
     """Let pending jobs run.
 
-    :param jobs: a filter, an id or ids. A filter without states: all that are pending.
+    :param jobs: a filter, an id or a job, or several. A filter without states: all that are pending.
     """
-    wanted = applicable(jobs, "release")
+    wanted = applicable(jobs, "release", using)
 
     def do(store: Store, ids: list[int], result: Result) -> list[JobRow]:
         answers = store.release_pending(ids)
@@ -115,7 +115,7 @@ def update(
 ) -> Result:
     """Change what waiting jobs wait for and where; what is not given stays.
 
-    :param jobs: a filter, an id or ids. A filter without states: all that wait.
+    :param jobs: a filter, an id or a job, or several. A filter without states: all that wait.
     :param queue_name: the queue to go to.
     :param priority: -100 to 100.
     :param run_after: a moment, or a timedelta from now.
@@ -131,7 +131,7 @@ def update(
         check_run_after(run_after, what)
     if queue_name is None and priority is None and run_after is None and max_attempts is None:
         raise InvalidJob(f"{what} was given nothing to change.")
-    wanted = applicable(jobs, "update")
+    wanted = applicable(jobs, "update", using)
     changes: dict[str, Any] = {"queue_name": queue_name, "priority": priority, "max_attempts": max_attempts}
     if isinstance(run_after, dt.timedelta):
         changes["delay"] = run_after.total_seconds()
@@ -157,9 +157,9 @@ def run_now(
 ) -> Result:
     """Let scheduled jobs, retries among them, run at once.
 
-    :param jobs: a filter, an id or ids. A filter without states: all that are scheduled.
+    :param jobs: a filter, an id or a job, or several. A filter without states: all that are scheduled.
     """
-    wanted = applicable(jobs, "run_now")
+    wanted = applicable(jobs, "run_now", using)
     return update(wanted, run_after=dt.timedelta(), steps=steps, after=after, using=using)
 
 
@@ -168,9 +168,9 @@ def delete(
 ) -> Result:
     """Delete jobs, whatever their state, but for running ones. There is no way back.
 
-    :param jobs: a filter, an id or ids.
+    :param jobs: a filter, an id or a job, or several.
     """
-    wanted = applicable(jobs, "delete")
+    wanted = applicable(jobs, "delete", using)
 
     def do(store: Store, ids: list[int], result: Result) -> list[JobRow]:
         deleted = store.delete(ids, whole_rows=False)
@@ -191,11 +191,11 @@ def purge(
 ) -> Result:
     """Delete finished jobs that ended ``older_than`` ago or earlier. One that still holds its unique key is kept.
 
-    :param jobs: a filter, an id or ids, or a state. Without states: all that have ended.
+    :param jobs: a filter, an id or a job, or several, or a state. Without states: all that have ended.
     :param older_than: a timedelta, or seconds.
     """
     given = Filter(state=jobs) if isinstance(jobs, str) else Filter() if jobs is None else jobs
-    wanted = applicable(given, "purge").within(*FINISHED)
+    wanted = applicable(given, "purge", using).within(*FINISHED)
     age = _age(older_than)
     store = django_store(jobs_database(using))
     result = Result()

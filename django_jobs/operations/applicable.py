@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from django_jobs.operations.filters import Filter, InvalidFilter, as_filter
 from django_jobs.states import FINISHED, WAITING, State
+from django_jobs.store.rows import JobRow
 
-Jobs = Filter | int | Iterable[int]
+Jobs = Filter | int | JobRow | Iterable[int | JobRow]
 
 
 class _Reach(NamedTuple):
@@ -50,15 +51,16 @@ _REACH = {
 }
 
 
-def applicable(jobs: Jobs, operation: str) -> Filter:
+def applicable(jobs: Jobs, operation: str, using: str | None) -> Filter:
     """What an operation was given, as a filter: without ids, of the states alone that the operation is for.
 
     With ids it is as it was given, so that the result tells of each job why it was left.
 
     :param operation: its name, as in ``operations``.
+    :param using: what it was given as the database.
     :raises InvalidFilter: for a filter of states alone that the operation can never be done to.
     """
-    wanted, reach = as_filter(jobs), _REACH[operation]
+    wanted, reach = as_filter(jobs, using), _REACH[operation]
     if wanted.state is None:
         return wanted if wanted.ids is not None else wanted.within(*reach.by_default)
     narrowed = wanted.within(*reach.states)

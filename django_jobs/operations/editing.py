@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django_jobs import conf, limits
-from django_jobs.databases import jobs_database
 from django_jobs.definitions import JobDefinition
 from django_jobs.exceptions import InvalidArguments, InvalidJob
 from django_jobs.job_registry import registry
 from django_jobs.operations.acting import aware, check_whole
 from django_jobs.options import check_queue_name, check_run_after
+from django_jobs.serialization import shown
 from django_jobs.store import django_store
+from django_jobs.store.following import alias_of
 from django_jobs.store.rows import JobRow
 from django_jobs.uniqueness import key_function
 
@@ -39,10 +40,14 @@ def edit(
     :param priority: -100 to 100.
     :param run_after: an aware moment; a pending job waits for its release all the same.
     :param max_attempts: more than the job has spent.
+    :param using: the alias of the database; by default the one that the job was read from.
     :returns: the job as it now is; None if it no longer waits, or if somebody else has changed its arguments since it
         was read. Then nothing was changed.
     :raises InvalidJob: for a value that is not allowed, before any SQL.
     """
+    given: Any = job
+    if not isinstance(given, JobRow):
+        raise InvalidJob(f"{WHAT} got {shown(given)}; it takes the job as it was read, by operations.get().")
     if queue_name is not None:
         check_queue_name(queue_name, WHAT)
     check_whole(priority, "priority", limits.PRIORITY_LOWEST, limits.PRIORITY_HIGHEST, WHAT)
@@ -55,7 +60,7 @@ def edit(
         encoded = checked_arguments(
             job, job.args if args is None else args, job.kwargs if kwargs is None else kwargs
         )
-    return django_store(jobs_database(using)).edit(
+    return django_store(alias_of(job, using)).edit(
         job,
         *encoded,
         queue_name=queue_name,

@@ -11,10 +11,13 @@ from django.db.models import Model
 from django.utils import timezone
 
 from django_jobs import limits
+from django_jobs.databases import jobs_database
 from django_jobs.exceptions import InvalidJob
 from django_jobs.options import EARLIEST, LATEST
 from django_jobs.serialization import find_problem, shown
 from django_jobs.states import State
+from django_jobs.store.following import alias_of
+from django_jobs.store.rows import JobRow
 from django_jobs.store.selecting import Criteria
 from django_jobs.tags import tag_of
 
@@ -85,7 +88,7 @@ class Filter:
 
     @property
     def states(self) -> tuple[str, ...]:
-        """The states, or none for all."""
+        """The states; none for all, and also where none was left."""
         return cast("tuple[str, ...]", self.state or ())
 
     @property
@@ -106,8 +109,8 @@ class Filter:
         )
 
     def within(self, *states: str) -> Filter:
-        """The same filter with only those of its states that are among ``states``."""
-        # No states at all is another thing than any state: of an empty list, nothing is left to match.
+        """The same filter with only those of its states that are among ``states``; none may be left."""
+        # No state that is left is not the same as none that was given, which is any.
         chosen = states if self.state is None else tuple(state for state in self.states if state in states)
         return replace(self, state=chosen)
 
@@ -145,15 +148,30 @@ class Filter:
             yield common._replace(state=state)
 
 
-def as_filter(jobs: Any) -> Filter:
-    """What an operation was given, as a filter. Raises InvalidFilter."""
+def as_filter(jobs: Any, using: str | None) -> Filter:
+    """What an operation was given, as a filter. Raises InvalidFilter.
+
+    :param using: what the operation was given as the database.
+    """
     if isinstance(jobs, Filter):
         return jobs
-    if isinstance(jobs, int):
-        return Filter(ids=[jobs])
+    if isinstance(jobs, int | JobRow):
+        return Filter(ids=[_id_of(jobs, using)])
     if isinstance(jobs, str) or not isinstance(jobs, Iterable):
-        raise InvalidFilter(f"{shown(jobs)} names no jobs; pass a Filter, an id, or several ids.")
-    return Filter(ids=jobs)
+        raise InvalidFilter(f"{shown(jobs)} names no jobs; pass a Filter, an id or a job, or several.")
+    return Filter(ids=[_id_of(each, using) for each in jobs])
+
+
+def _id_of(job: Any, using: str | None) -> Any:
+    if not isinstance(job, JobRow):
+        return job
+    known, asked = alias_of(job, None), jobs_database(using)
+    # Another job has that id there.
+    if known != asked:
+        raise InvalidFilter(
+            f"Job {job.id} is in the database {known!r}, and not in {asked!r}: give using={known!r}."
+        )
+    return job.id
 
 
 def _tag(tagged: Any) -> str:

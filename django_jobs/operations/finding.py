@@ -92,7 +92,7 @@ def list_jobs(
     :param whole: False for jobs as a list shows them: without results and errors, and without very large arguments.
     :raises InvalidFilter: when ``after`` is not that, or ``limit`` is out of range.
     """
-    wanted = as_filter(jobs)
+    wanted = as_filter(jobs, using)
     _check_whole("limit", limit, 1, MOST)
     store = django_store(jobs_database(using))
     looks = PAGE_LOOKS if looks is None else looks

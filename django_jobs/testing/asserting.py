@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -99,7 +100,11 @@ def _matching(
 ) -> list[JobRow]:
     for name in columns:
         if name.startswith("_") or not hasattr(JobRow, name):
-            raise TypeError(f"A job has no {name!r}; its fields are those of django_jobs.models.Job.")
+            near = difflib.get_close_matches(
+                name, [field.name for field in Job._meta.fields], n=1, cutoff=0.5
+            )
+            hint = f"did you mean {near[0]!r}?" if near else "its fields are those of django_jobs.models.Job."
+            raise TypeError(f"A job has no {name!r}; {hint}")
     jobs = enqueued_jobs(job, queue_name=queue_name, using=using)
     if args is not None or kwargs is not None:
         call = _call(job, args or (), kwargs or {})

@@ -74,7 +74,7 @@ def test_other_fields(db):
     assert_enqueued(jobs.note, queue_name="mail", priority=3, tags=["t"], state="scheduled")
     assert_not_enqueued(jobs.note, priority=4)
     assert_not_enqueued(jobs.note, queue_name="default")
-    with pytest.raises(TypeError, match="no 'queue'"):
+    with pytest.raises(TypeError, match="no 'queue'; did you mean 'queue_name'"):
         assert_enqueued(jobs.note, queue="mail")
 
 

@@ -31,7 +31,7 @@ class Action(Subcommand):
     def run(self, out: Output, using: str, options: dict[str, Any]) -> int:
         """Ask, do it, and say what was done; 1 when some of the ids given were not done."""
         wanted = chosen(options)
-        applicable(wanted, self.name)  # before anybody is asked
+        applicable(wanted, self.name, using)  # before anybody is asked
         if self.destroys:
             confirm(self.question(wanted, options), options["yes"])
         result = self.act(wanted, using, options)
