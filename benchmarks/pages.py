@@ -258,7 +258,7 @@ class Visitor:
         yield self.question("retry all of a name that failed", "retry", state="failed", name=NAMES[0])
         yield self.question("delete all of an error", "delete", state="failed", error=ERRORS[0])
         yield self.question("cancel all of a rare queue", "cancel", state="available", queue=AREAS[-1])
-        text = {"q": "customer7", "in": "arguments"}
+        text = {"q": "customer", "in": "arguments"}
         yield self.question("retry all with a text in their arguments", "retry", state="failed", **text)
         selected = list(Job.objects.filter(state="failed").order_by("-id").values_list("id", flat=True)[:50])
         fields = {"scope": "selected", "job": selected}

@@ -98,7 +98,7 @@ class _Shop:
             claims="1",
             worker_id=f"{GONE + 1} + n % {WORKERS}",
             attempted_at=self.sql.moment("-(n % 20)"),
-            metadata=self.sql.json("""'{"progress":{"done":' || n % 100 || ',"total":100}}'"""),
+            metadata=self.sql.json("""'{"progress":{"done":' || (n % 100) || ',"total":100}}'"""),
         )
 
     def insert(self, first: int, count: int, **columns: str) -> None:
@@ -109,7 +109,7 @@ class _Shop:
             "name": self.sql.pick(place, NAMES),
             "queue_name": self.sql.pick(place, AREAS),
             "args": self.sql.json(
-                """'[' || n * 31 % 90000 || ',"customer' || n * 31 % 90000 || '@example.com"]'"""
+                """'[' || (n * 31 % 90000) || ',"customer' || (n * 31 % 90000) || '@example.com"]'"""
             ),
             "kwargs": self.sql.json(
                 """'{"order":' || n || ',"lines":[1,2,3],"note":"left with the neighbours"}'"""
@@ -121,9 +121,9 @@ class _Shop:
             "run_after": self.sql.moment("0"),
             "created_at": self.sql.moment("-60"),
             "holds_key": "false",
-            "tags": self.sql.json("""CASE WHEN n % 10 = 0 THEN '["tenant-' || n * 31 % 500 || '"]' END"""),
+            "tags": self.sql.json("""CASE WHEN n % 10 = 0 THEN '["tenant-' || (n * 31 % 500) || '"]' END"""),
             "metadata": self.sql.json(
-                f"""CASE WHEN n % 500 = 0 THEN '{{"schedule":"nightly-' || n / 500 % {SCHEDULES} || '"}}' END"""
+                f"""CASE WHEN n % 500 = 0 THEN '{{"schedule":"nightly-' || (n / 500 % {SCHEDULES}) || '"}}' END"""
             ),
             **columns,
         }

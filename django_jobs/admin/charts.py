@@ -9,6 +9,7 @@ import datetime as dt
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from django.utils import formats, timezone
@@ -111,6 +112,11 @@ class Chart:
         moments = (first + length * number / parts for number in range(parts + 1))
         return [formats.date_format(timezone.localtime(moment), words) for moment in moments]
 
+    @cached_property
+    def _times(self) -> list[str]:
+        """When each step is, in words; they are told in the plot and in the table."""
+        return [self._when(start) for start in self.starts]
+
     def _when(self, start: dt.datetime) -> str:
         start, end = timezone.localtime(start), timezone.localtime(start + self.step)
         day = (
@@ -125,7 +131,7 @@ class Chart:
         """The steps of a chart of bars."""
         width = WIDTH / max(1, len(self.starts))
         found = []
-        for number, start in enumerate(self.starts):
+        for number in range(len(self.starts)):
             bars, below = [], 0.0
             for series in self.series if self.stacked else ():
                 value = series.values[number] or 0
@@ -136,10 +142,10 @@ class Chart:
                     y = max(HEIGHT - below - height, 0.0)
                     bars.append(Bar(series.kind, _n(x), _n(y), _n(width * BAR), _n(height)))
                     below += height
-            found.append(Step(_n(number * width), _n(width), self._text(number, start), bars))
+            found.append(Step(_n(number * width), _n(width), self._text(number), bars))
         return found
 
-    def _text(self, number: int, start: dt.datetime) -> str:
+    def _text(self, number: int) -> str:
         parts = [
             f"{series.title}: {self.write(value)}"
             for series in self.series
@@ -147,7 +153,7 @@ class Chart:
         ]
         # Not within the f-string, where xgettext does not look.
         told = ", ".join(parts) or gettext("nothing")
-        return f"{self._when(start)}  {told}"
+        return f"{self._times[number]}  {told}"
 
     @property
     def lines(self) -> list[tuple[str, str]]:
@@ -176,11 +182,11 @@ class Chart:
     def rows(self) -> list[tuple[str, list[str]]]:
         """The table: of each step in which there was anything, when, and the values in words; the latest first."""
         found = []
-        for number, start in enumerate(self.starts):
+        for number in range(len(self.starts)):
             values = [series.values[number] for series in self.series]
             if any(values):
                 words = ["\N{EN DASH}" if value is None else self.write(value) for value in values]
-                found.append((self._when(start), words))
+                found.append((self._times[number], words))
         return found[::-1]
 
 

@@ -23,7 +23,7 @@ from django_jobs.admin.room import RoomAdmin, may
 from django_jobs.databases import jobs_database
 from django_jobs.exceptions import InvalidJob
 from django_jobs.models import Job
-from django_jobs.operations import Filter, InvalidFilter, Result
+from django_jobs.operations import Count, Filter, InvalidFilter, Result
 from django_jobs.operations.searching import WINDOW, count_matching
 from django_jobs.serialization import decode
 from django_jobs.store import django_store
@@ -33,6 +33,7 @@ ALL, SELECTED = "all", "selected"
 MOST_SELECTED = 500
 NAMED = 20  # jobs that a question names
 LINKED = 5  # jobs that a message links to
+MOST_ASKED = 1000  # jobs that a search in arguments looks for before it is asked whether
 STEPS = 20  # of an operation in one request: 20,000 jobs at most
 
 
@@ -46,11 +47,13 @@ class Target(NamedTuple):
     :param wanted: the jobs.
     :param description: of all that match; empty for those selected.
     :param jobs: those selected, as they are.
+    :param is_cut: whether there are more than were looked for to ask.
     """
 
     wanted: Filter
     description: str = ""
     jobs: Sequence[JobRow] = ()
+    is_cut: bool = False
 
 
 class ActionsPage(RoomAdmin):
@@ -81,8 +84,9 @@ class ActionsPage(RoomAdmin):
         self.must(request, action.permission)
         try:
             values = _values(request.POST, action)
-            target = self.target(request, action, query)
-            if request.POST.get("confirmed") != "yes" and (action.destroys or target.description):
+            is_confirmed = request.POST.get("confirmed") == "yes"
+            target = self.target(request, action, query, WINDOW if is_confirmed else MOST_ASKED)
+            if not is_confirmed and (action.destroys or target.description):
                 return self.ask(request, action, target, values, default)
             after = request.POST.get("after") or None
             result = action.do(target.wanted, values, steps=STEPS, after=after)
@@ -98,8 +102,11 @@ class ActionsPage(RoomAdmin):
 
     # -- what it is about ------------------------------------------------------------------------------------------
 
-    def target(self, request: HttpRequest, action: Action, query: JobQuery) -> Target:
-        """The jobs that a form is about. Raises Refused."""
+    def target(self, request: HttpRequest, action: Action, query: JobQuery, most: int) -> Target:
+        """The jobs that a form is about. Raises Refused.
+
+        :param most: how many are looked for by their arguments.
+        """
         if request.POST.get("scope") != ALL:
             ids = _ids(request.POST.getlist("job"))
             rows = django_store(jobs_database()).get(ids)
@@ -110,13 +117,15 @@ class ActionsPage(RoomAdmin):
         description = query.describe()
         if query.searches_arguments:
             found = operations.search_arguments(
-                wanted.within(*self.states(action, wanted)), query.search, limit=WINDOW
+                wanted.within(*self.states(action, wanted)), query.search, limit=most, reads=most, whole=False
             )
             ids = [job.id for job in found.jobs]
-            if not ids:
+            if not ids and not found.cut:
                 raise Refused(gettext("No such job was found."))
-            more = gettext("those %(count)d found") % {"count": len(ids)}
-            return Target(Filter(ids=ids), f"{description}; {more}", ())
+            words = gettext("those %(count)d found")
+            if found.cut:
+                words = gettext("the first %(count)d found, and those behind them")
+            return Target(Filter(ids=ids), f"{description}; {words % {'count': len(ids)}}", (), found.cut)
         if wanted.ids is not None:
             return Target(wanted, description)
         states = self.states(action, wanted)
@@ -152,7 +161,7 @@ class ActionsPage(RoomAdmin):
             "question": action.question,
             "consequences": [text for text in (action.consequence, _values_text(values)) if text],
             "which": target.description,
-            "count": None if not target.description else _count(target.wanted),
+            "count": None if not target.description else _count(target),
             "jobs": target.jobs[:NAMED],
             "more": max(0, len(target.jobs) - NAMED),
             "hidden": _again(request.POST),
@@ -270,8 +279,10 @@ def _plain_text(values: dict[str, Any]) -> str:
     return ", ".join(f"{name}: {value}" for name, value in values.items())
 
 
-def _count(wanted: Filter) -> Any:
-    return len(wanted.id_list or ()) if wanted.ids is not None else count_matching(wanted)
+def _count(target: Target) -> Any:
+    if target.wanted.ids is None:
+        return count_matching(target.wanted)
+    return Count(len(target.wanted.id_list or ()), target.is_cut)
 
 
 def _again(data: QueryDict) -> list[tuple[str, str]]:

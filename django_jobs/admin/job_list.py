@@ -125,7 +125,7 @@ class JobsPage(ActionsPage):
         try:
             if query.searches_arguments:
                 matches = operations.search_arguments(
-                    query.filter, query.search, limit=MOST_FOUND, reads=MOST_READ
+                    query.filter, query.search, limit=MOST_FOUND, reads=MOST_READ, whole=False
                 )
                 return Found(
                     matches.jobs, None, matches.searched, is_cut=matches.cut, searched_all=not matches.more

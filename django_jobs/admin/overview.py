@@ -73,11 +73,14 @@ def charts_of(period: Period, queue_name: str | None = None) -> list[Chart]:
 
 
 def charts(period: Period, points: list[Point]) -> list[Chart]:
-    """The charts of some points: completed; failed; how long jobs waited and ran."""
+    """The charts of some points: completed; failed; how long jobs waited and ran.
+
+    Their titles are translated here, once: each step of a chart tells them.
+    """
     starts = [point.start for point in points]
 
     def counted(title: Any, kind: str, values: list[int]) -> Series:
-        return Series(title, kind, values, number_text(sum(values)))
+        return Series(str(title), kind, values, number_text(sum(values)))
 
     return [
         Chart(
@@ -105,8 +108,8 @@ def charts(period: Period, points: list[Point]) -> list[Chart]:
             starts,
             period.step,
             [
-                Series(_("mean wait"), "wait", [point.wait_mean for point in points]),
-                Series(_("mean run"), "run", [point.run_mean for point in points]),
+                Series(str(_("mean wait")), "wait", [point.wait_mean for point in points]),
+                Series(str(_("mean run")), "run", [point.run_mean for point in points]),
             ],
             duration_text,
             stacked=False,

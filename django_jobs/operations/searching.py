@@ -23,6 +23,7 @@ STEP = 10_000  # looked at by one statement
 CHUNK = 200  # rows read at a time
 
 LONGEST_TEXT = 1000
+LARGEST = 2**31 - 1  # arguments, in characters: any
 _NAMED = re.compile(r"\s*([^\W\d]\w*)\s*=\s*(.*)", re.DOTALL)
 
 
@@ -42,7 +43,13 @@ class ArgumentMatches(NamedTuple):
 
 
 def search_arguments(
-    jobs: Filter, text: str, *, limit: int = CHUNK, reads: int | None = None, using: str | None = None
+    jobs: Filter,
+    text: str,
+    *,
+    limit: int = CHUNK,
+    reads: int | None = None,
+    whole: bool = True,
+    using: str | None = None,
 ) -> ArgumentMatches:
     """The jobs that match a filter and have a value in their arguments, at any depth.
 
@@ -52,6 +59,7 @@ def search_arguments(
     :param text: a part of a text, or a whole number or word; ``name=value`` for that of one argument or key alone.
     :param limit: how many at most.
     :param reads: how many jobs in whose JSON the text stands are read to see whether it is a value that may be seen.
+    :param whole: False for jobs as a list shows them: without results and errors.
     :raises InvalidFilter: for a text that no argument can have, or a filter with ids.
     """
     wanted = Wanted(text)
@@ -62,7 +70,7 @@ def search_arguments(
         jobs, lambda criteria, place, look, most: store.search(criteria, wanted.needle, place, look, most)
     )
     found: list[JobRow] = []
-    for job in _rows(store, ids[:reads]):
+    for job in _rows(store, ids[:reads], whole):
         if wanted.is_in(job) and (jobs.tag is None or jobs.tag in _tags(job)):
             if len(found) == limit:
                 return ArgumentMatches(found, searched, more, cut=True)
@@ -114,10 +122,11 @@ def _tags(job: JobRow) -> list[Any]:
     return tags if isinstance(tags, list) else []
 
 
-def _rows(store: Store, ids: list[int]) -> Iterator[JobRow]:
+def _rows(store: Store, ids: list[int], whole: bool) -> Iterator[JobRow]:
     for first in range(0, len(ids), CHUNK):
         chunk = ids[first : first + CHUNK]
-        rows = {job.id: job for job in store.get(chunk)}
+        read = store.get(chunk) if whole else store.glance(chunk, LARGEST)
+        rows = {job.id: job for job in read}
         yield from (rows[id_] for id_ in chunk if id_ in rows)
 
 

@@ -203,6 +203,15 @@ class TestAllThatMatch:
         assert state_of(*ids) == ["cancelled", "available", "cancelled"]
         assert told(self.all(admin, "cancel", "?q=nobody&in=arguments")) == ["No such job was found."]
 
+    def test_to_ask_few_are_looked_for_in_arguments_and_all_are_done(self, admin, greet, monkeypatch):
+        monkeypatch.setattr(job_actions, "MOST_ASKED", 2)
+        ids = [greet.enqueue(f"ann {number}").id for number in range(5)]
+        page = text_of(self.all(admin, "cancel", "?q=ann&in=arguments", confirmed=""))
+        assert "the first 2 found, and those behind them" in page
+        assert "More than 2 jobs as far as they were counted." in page
+        self.all(admin, "cancel", "?q=ann&in=arguments")
+        assert set(state_of(*ids)) == {"cancelled"}
+
     def test_by_a_word(self, admin, make):
         ids = [*make(name="shop.ship"), *make(name="shop.bill")]
         self.all(admin, "cancel", "?q=ship")
