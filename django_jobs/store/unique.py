@@ -151,7 +151,9 @@ def _settle(
                 waiting[position] = job
             else:
                 settled[position] = job
-        settled |= _replaced(session, wanted, waiting, replace)
+        # In order: first all keys, then the rows of others, whose locks the transaction keeps as well.
+        if not in_order or len(settled) + len(waiting) == len(wanted):
+            settled |= _replaced(session, wanted, waiting, replace)
         if len(settled) == len(wanted):
             return settled
         if in_order and not all(job.is_duplicate for job in settled.values()):
