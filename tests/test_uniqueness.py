@@ -293,6 +293,11 @@ class TestReplace:
         assert Job.objects.get().args == [2]
 
 
+def _without_savepoints(captured):
+    """The statements; on PostgreSQL, in a transaction, those that insert several keys are in a savepoint."""
+    return [query for query in captured.captured_queries if "SAVEPOINT" not in query["sql"]]
+
+
 class TestMany:
     def test_the_jobs_of_a_call_are_in_the_order_given(self):
         index.enqueue("b")
@@ -315,7 +320,7 @@ class TestMany:
         for _ in range(2):
             with CaptureQueriesContext(connections["default"]) as captured:
                 jobs = index.enqueue_many(calls)
-            assert len(captured.captured_queries) == 1
+            assert len(_without_savepoints(captured)) == 1
             assert [job.args for job in jobs] == [list(call) for call in calls]
 
         with CaptureQueriesContext(connections["default"]) as captured:
@@ -330,10 +335,11 @@ class TestMany:
 
         assert Job.objects.count() == 2
 
-    def test_keyed_jobs_are_more_to_a_statement(self, monkeypatch, django_assert_num_queries):
+    def test_keyed_jobs_are_more_to_a_statement(self, monkeypatch):
         monkeypatch.setattr(enqueueing, "CHUNK", 2)
-        with django_assert_num_queries(1):
+        with CaptureQueriesContext(connections["default"]) as captured:
             assert len(index.enqueue_many([(str(number),) for number in range(5)])) == 5
+        assert len(_without_savepoints(captured)) == 1
 
     def test_a_key_in_two_statements_of_a_call(self, monkeypatch):
         monkeypatch.setattr(enqueueing, "KEYED_CHUNK", 2)

@@ -6,14 +6,13 @@ tests; None is the time of the database (on SQLite, which is on this host, of th
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
-from django.db import IntegrityError
+from django.db import IntegrityError, OperationalError
 
 from django_jobs import limits
 from django_jobs.serialization import decode, parse_timestamp
@@ -63,6 +62,11 @@ class Store(ScheduleStatements, StatisticsStatements, BulkStatements, WorkerStat
         return False
 
     @property
+    def waits_for_keys(self) -> bool:
+        """Whether an insert of a unique key waits for another transaction that has just inserted it."""
+        return False
+
+    @property
     def outlives_client(self) -> bool:
         """Whether a statement that was sent goes on, and takes effect, when the process that sent it dies."""
         return False
@@ -91,6 +95,7 @@ class Store(ScheduleStatements, StatisticsStatements, BulkStatements, WorkerStat
             new,
             lambda jobs: self._insert_unique(jobs, now),
             lambda jobs: self.replace(jobs, now),
+            self.is_deadlock if self.waits_for_keys else None,
         )
 
     @abstractmethod
@@ -196,9 +201,15 @@ class Store(ScheduleStatements, StatisticsStatements, BulkStatements, WorkerStat
         One whose unique key another job holds is not, and harms none of the others.
         """
         for _ in range(ROUNDS - 1):
-            # A job with the same key that is just being inserted is not seen, but waited for. Then it is seen.
-            with contextlib.suppress(IntegrityError), self.session.savepoint():
-                return self._retry(ids, now)
+            try:
+                with self.session.savepoint():
+                    return self._retry(ids, now)
+            except IntegrityError:
+                pass  # A job with the same key that was just being inserted was not seen, but waited for. Now it is.
+            except OperationalError as error:
+                # It locks rows, then takes keys; who inserts several keys may have had some, and want others.
+                if not self.is_deadlock(error):
+                    raise
         return self._retry(ids, now)
 
     def _retry(self, ids: Sequence[int], now: dt.datetime | None) -> list[Retried]:

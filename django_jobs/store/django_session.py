@@ -43,8 +43,12 @@ class DjangoSession(Session):
             with connection.wrap_database_errors:
                 return rows_of(cursor.cursor)
 
+    @property
+    def in_transaction(self) -> bool:
+        return connections[self.alias].in_atomic_block
+
     def savepoint(self) -> AbstractContextManager[None]:
-        if connections[self.alias].in_atomic_block:
+        if self.in_transaction:
             return transaction.atomic(using=self.alias)
         return contextlib.nullcontext()
 

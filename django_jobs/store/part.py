@@ -7,11 +7,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
+from django.db import OperationalError
+
 from django_jobs.store.rows import ID, JOB_COLUMNS, JobRow
 from django_jobs.store.sessions import Session
 from django_jobs.store.statements import statement
 
 _WIDTH = len(JOB_COLUMNS)
+# How often a statement is sent again after a deadlock.
+DEADLOCKS = 3
 
 
 class StorePart(ABC):
@@ -57,7 +61,20 @@ class StorePart(ABC):
     def _run_with(
         self, name: str, parameters: dict[str, Any], whole_rows: bool = True
     ) -> list[tuple[Any, ...]]:
-        return self.session.fetch(statement(self.vendor, name, whole_rows), parameters)
+        chosen = statement(self.vendor, name, whole_rows)
+        for _ in range(DEADLOCKS):
+            try:
+                return self.session.fetch(chosen, parameters)
+            except OperationalError as error:
+                # Rows are locked in the order of ids and keys are taken in theirs, but a retry does both. Alone in its
+                # transaction, a statement that was ended for that has left nothing behind, and may be sent again.
+                if self.session.in_transaction or not self.is_deadlock(error):
+                    raise
+        return self.session.fetch(chosen, parameters)
+
+    def is_deadlock(self, error: Exception) -> bool:
+        """Whether the database ended a statement since it and another one waited for each other."""
+        return False
 
     def _jobs(self, rows: list[tuple[Any, ...]]) -> list[JobRow]:
         return sorted((JobRow(row[:_WIDTH]) for row in rows), key=lambda job: job.values[ID])

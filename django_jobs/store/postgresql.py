@@ -66,6 +66,10 @@ class PostgreSQLStore(Store):
         return 2 if isinstance(self.session, OwnSession) else 1
 
     @property
+    def waits_for_keys(self) -> bool:
+        return True
+
+    @property
     def outlives_client(self) -> bool:
         """A server does not look whether its client is there until it has an answer for it."""
         return True
@@ -276,6 +280,9 @@ class PostgreSQLStore(Store):
             "errors": _sparse(errors, text_array_literal),
             "results": _sparse(results, text_array_literal),
         }
+
+    def is_deadlock(self, error: Exception) -> bool:
+        return isinstance(error.__cause__, psycopg.errors.DeadlockDetected)
 
     def is_lock_timeout(self, error: Exception) -> bool:
         return isinstance(error.__cause__, psycopg.errors.LockNotAvailable)

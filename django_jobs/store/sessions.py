@@ -30,6 +30,11 @@ class Session(ABC):
     def fetch(self, statement: Statement, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
         """Run a statement and return all of its rows."""
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a statement is part of a transaction that others began."""
+        return False
+
     def savepoint(self) -> AbstractContextManager[None]:
         """A block that an exception undoes and leaves the caller's transaction whole; without one, just a block."""
         return contextlib.nullcontext()

@@ -2,6 +2,10 @@
 
 Usually one statement. On PostgreSQL an insert waits for another transaction that has just inserted the key, and what it
 then has to tell is not in its snapshot: it is run again.
+
+A statement takes its keys in their order, so two callers don't wait for each other in a circle. What is run again must
+not break that: keys that it still wants may come before keys that it has. In a transaction, which keeps them, all is
+undone first, back to a savepoint.
 """
 
 from __future__ import annotations
@@ -20,6 +24,8 @@ from django_jobs.store.sessions import Session
 
 # How often one call looks again. Each time another transaction took the key, or gave it up, while this one waited.
 ROUNDS = 10
+# How often it begins anew so that keys are taken in order. Each time it has waited for another transaction.
+ORDERLY_ROUNDS = 50
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _PERIOD = re.compile(r"@\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/(\d+)")
@@ -42,6 +48,10 @@ Insert = Callable[[Sequence[NewJob]], Sequence[Found | None]]
 Replace = Callable[[Mapping[int, NewJob]], list[JobRow]]
 
 
+class _OutOfOrder(Exception):
+    """Some keys were taken, and others are to be asked for again, which may come before those."""
+
+
 class _Changed(Exception):
     """A job that was to be replaced waits no longer."""
 
@@ -60,11 +70,18 @@ def asked_for(key: str) -> Identity | None:
     return (base, int(period[1])) if period else None
 
 
-def insert_unique(session: Session, new: Sequence[NewJob], insert: Insert, replace: Replace) -> list[JobRow]:
+def insert_unique(
+    session: Session,
+    new: Sequence[NewJob],
+    insert: Insert,
+    replace: Replace,
+    is_deadlock: Callable[[Exception], bool] | None = None,
+) -> list[JobRow]:
     """Insert jobs of which some, or all, have a unique key.
 
     :param insert: one statement, for jobs that have no key twice; for each what it told, None for: ask again.
     :param replace: one statement; new arguments and times for waiting jobs, by id. Those that still waited.
+    :param is_deadlock: whether an error is a deadlock's; None where no insert waits for another.
     :returns: for each job of ``new`` the new row, or the :class:`Duplicate` that holds its key. Of two with one key
         the second is a duplicate of the first.
     :raises OperationalError: when the keys changed hands again and again.
@@ -78,18 +95,46 @@ def insert_unique(session: Session, new: Sequence[NewJob], insert: Insert, repla
         owners.append(owner)
         if owner == position or job.replace:  # the last arguments win
             wanted[owner] = job
-    found = _settle(session, wanted, insert, replace)
+    found = _settled(session, wanted, insert, replace, is_deadlock)
     return [
         found[owner] if owner == position else Duplicate(found[owner].values)
         for position, owner in enumerate(owners)
     ]
 
 
+def _settled(
+    session: Session,
+    wanted: dict[int, NewJob],
+    insert: Insert,
+    replace: Replace,
+    is_deadlock: Callable[[Exception], bool] | None,
+) -> dict[int, JobRow]:
+    seen: dict[int, tuple[int, str]] = {}
+    keys = sum(job.unique_key is not None for job in wanted.values())
+    if keys < 2 or is_deadlock is None or not session.in_transaction:
+        return _settle(session, wanted, insert, replace, seen)
+    for _ in range(ORDERLY_ROUNDS):
+        try:
+            with session.savepoint():
+                return _settle(session, wanted, insert, replace, seen, in_order=True)
+        except _OutOfOrder:
+            pass
+        except OperationalError as error:
+            # Rows that are to be replaced, and those of an operator's retry, are locked in no order with the keys.
+            if not is_deadlock(error):
+                raise
+    return _settle(session, wanted, insert, replace, seen)
+
+
 def _settle(
-    session: Session, wanted: dict[int, NewJob], insert: Insert, replace: Replace
+    session: Session,
+    wanted: dict[int, NewJob],
+    insert: Insert,
+    replace: Replace,
+    seen: dict[int, tuple[int, str]],
+    in_order: bool = False,
 ) -> dict[int, JobRow]:
     settled: dict[int, JobRow] = {}
-    seen: dict[int, tuple[int, str]] = {}
     last: dict[int, JobRow] = {}
     for _ in range(ROUNDS):
         open_ = {position: job for position, job in wanted.items() if position not in settled}
@@ -106,9 +151,13 @@ def _settle(
                 waiting[position] = job
             else:
                 settled[position] = job
-        settled |= _replaced(session, wanted, waiting, replace)
+        # In order: first all keys, then the rows of others, whose locks the transaction keeps as well.
+        if not in_order or len(settled) + len(waiting) == len(wanted):
+            settled |= _replaced(session, wanted, waiting, replace)
         if len(settled) == len(wanted):
             return settled
+        if in_order and not all(job.is_duplicate for job in settled.values()):
+            raise _OutOfOrder
     missing = [position for position in wanted if position not in settled and position not in last]
     if missing:
         raise OperationalError(

@@ -19,7 +19,7 @@ from tests.workload.models import Effect
 QUEUES = ("default", "mail")
 KINDS = (COMPLETED, COMPLETED, COMPLETED, RETRY, FAILED, SNOOZED, CANCELLED, RELEASED)
 FINISHED = ("completed", "failed", "cancelled")
-KEYS = 12
+KEYS = 8
 LEASE = 1.0
 
 
@@ -48,7 +48,7 @@ class Thread:
 
     def run(self, stopping: threading.Event) -> None:
         acts: dict[Callable[[], None], int] = {
-            self.insert: 6, self.insert_many: 2, self.claim: 12, self.finish: 8, self.finish_with_effect: 5,
+            self.insert: 5, self.insert_many: 4, self.claim: 12, self.finish: 8, self.finish_with_effect: 5,
             self.finish_and_delete: 2, self.finish_again: 2, self.release: 2, self.merge_metadata: 2, self.cancel: 3,
             self.retry: 3, self.update: 2, self.release_pending: 2, self.promote: 3, self.rescue: 1,
             self.maintain: 1, self.purge: 1, self.delete: 1, self.read: 2,
@@ -90,7 +90,7 @@ class Thread:
 
     def new(self) -> NewJob:
         rng = self.rng
-        keyed = rng.random() < 0.25
+        keyed = rng.random() < 0.4
         return NewJob(
             "tests.job",
             queue_name=rng.choice(QUEUES),

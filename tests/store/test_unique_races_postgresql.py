@@ -8,6 +8,7 @@ from django.db import connection, connections, transaction
 
 from django_jobs.store import django_store
 from django_jobs.store.outcomes import FAILED
+from django_jobs.store.postgresql import PostgreSQLStore
 from django_jobs.store.rows import NewJob
 from tests.store.builders import TIMEOUT, Recorder, outcome, update, wait_until
 
@@ -280,6 +281,73 @@ def test_of_two_twins_retried_apart_one_gets_the_key(shared, store, make, clock)
     )
 
     assert (first.done, second.done, second.job.state) == (True, False, "failed")
+
+
+# Several keys of one call, in a transaction that keeps what it has taken
+
+
+def in_a_transaction(new, now):
+    """Insert in a transaction, on Django's connection of this thread."""
+    try:
+        with transaction.atomic():
+            return django_store("default").insert_many(new, now=now)
+    finally:
+        connections.close_all()
+
+
+def test_keys_that_are_asked_for_again_are_not_taken_out_of_order(open_store, make, clock, monkeypatch):
+    """The first key changes hands while this waits for it, and has the second one; another call has the first by now,
+    and waits for the second."""
+    a, b = (KEYED._replace(unique_key=key) for key in "ab")
+    worker, theirs = make.worker(), []
+    ask = PostgreSQLStore._insert_unique
+
+    def interrupted(self, jobs, now):
+        told = ask(self, jobs, now)
+        if not theirs and told[0] is None:
+            make.store.finish(
+                [outcome(job, FAILED) for job in make.store.claim(worker, "first", 1, now=clock.now)],
+                now=clock.now,
+            )
+            theirs.append(pool.submit(in_a_transaction, [a, b], clock.now))
+            wait_until(lambda: waiting() == 1, "the other has the first key, and waits for the second")
+        return told
+
+    with ThreadPoolExecutor(2) as pool:
+        first = open_store()
+        with first.session.connection.transaction():
+            first.insert(a._replace(queue_name="first"), now=clock.now)
+            monkeypatch.setattr(PostgreSQLStore, "_insert_unique", interrupted)
+            mine = pool.submit(in_a_transaction, [a, b], clock.now)
+            wait_until(lambda: waiting() == 1, "this waits for the first key")
+        jobs = mine.result(TIMEOUT)
+        others = theirs[0].result(TIMEOUT)
+
+    assert [job.is_duplicate for job in others] == [False, False]
+    assert [(job.is_duplicate, job.id) for job in jobs] == [(True, job.id) for job in others]
+
+
+def test_a_deadlock_of_a_retry_and_an_insert_reaches_neither(store, make, clock):
+    """The retry has locked a row, and wants a key; the insert has that key, and would replace the row's arguments."""
+    z = make.one(unique_key="z")
+    failed = make.finished("failed", unique_key="a")[0]
+    update([failed.id], holds_key=False)
+    new = [KEYED._replace(unique_key=key, replace=True) for key in "az"]
+
+    with ThreadPoolExecutor(2) as pool:
+        with transaction.atomic():
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT FROM django_jobs_job WHERE id = %s FOR UPDATE", [z.id])
+            retrying = pool.submit(store.retry, [z.id, failed.id], now=clock.now)
+            wait_until(lambda: waiting() == 1, "the retry waits for the row, and is the next to have it")
+            inserting = pool.submit(in_a_transaction, new, clock.now)
+            wait_until(lambda: waiting() == 2, "the insert has the first key, and waits for the row as well")
+        jobs, retried = inserting.result(TIMEOUT), retrying.result(TIMEOUT)
+
+    assert [job.unique_key for job in jobs] == ["a", "z"]
+    assert jobs[1].id == z.id
+    assert [answer.job.id for answer in retried] == [z.id, failed.id]
+    assert len([job for job in store.get({failed.id, jobs[0].id}) if job.holds_key]) == 1
 
 
 # All at once
