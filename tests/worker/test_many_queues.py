@@ -4,6 +4,7 @@ import tracemalloc
 
 import pytest
 
+from django_jobs.store import low_water
 from django_jobs.store.low_water import LowWater
 from django_jobs.store.outcomes import COMPLETED
 from django_jobs.store.rows import JobRow, Outcome
@@ -29,8 +30,19 @@ def answer():
 
 
 def claim_quickly():
-    low_water = LowWater()
-    return lambda job: low_water.began(job.queue_name, 0.0001, [job])
+    marks = LowWater()
+    return lambda job: marks.began(job.queue_name, 0.0001, [job])
+
+
+def claim_slowly():
+    marks = LowWater()
+
+    def claim(job: JobRow) -> None:
+        for _ in range(2):
+            marks.began(job.queue_name, 1.0, [job])
+        assert marks.parts(job.queue_name)
+
+    return claim
 
 
 def end():
@@ -38,8 +50,9 @@ def end():
     return lambda job: retention.unkept(Attempted(Outcome(job.id, job.claims, COMPLETED), job, 0.001))
 
 
-@pytest.mark.parametrize("make", [answer, claim_quickly, end])
-def test_no_queue_is_remembered_for_ever(make, settings):
+@pytest.mark.parametrize("make", [answer, claim_quickly, claim_slowly, end])
+def test_no_queue_is_remembered_for_ever(make, settings, monkeypatch):
+    monkeypatch.setattr(low_water, "MOST_QUEUES", 10)
     settings.DJANGO_JOBS = {"RETENTION": {"failed": 0, "queues": {"mail": {"completed": 0}}}}
     meet = make()
     meet(job_of(0))
