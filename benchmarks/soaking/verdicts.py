@@ -10,8 +10,9 @@ import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
-# Below this length, in minutes, nothing is said.
-LEAST_MINUTES = 5.0
+# Below this length of a run, in minutes, nothing is said: of memory, which takes ten to settle, and of all else.
+LEAST_OF_MEMORY = 15.0
+LEAST = 6.5
 # A leak of 16 bytes at each of 50 jobs a second is 48 KB a minute.
 LEAK_KB = 32.0
 BOUND_FACTOR, BOUND_MORE = 1.25, 1.0
@@ -47,7 +48,7 @@ def memory(series: Series, minutes: float) -> Verdict:
     and three quarters of each third lie above three quarters of the third before it: a leak goes on, while caches fill
     up and an allocator takes steps.
     """
-    parts = thirds(series, minutes)
+    parts = thirds(series, minutes) if minutes >= LEAST_OF_MEMORY else None
     if parts is None:
         return Verdict("too short to tell", None)
     rises = all(quarter(after, 1) > quarter(before, 3) for before, after in itertools.pairwise(parts))
@@ -100,7 +101,7 @@ def thirds(series: Series, minutes: float) -> list[list[float]] | None:
     for at, value in series:
         if begin <= at:
             parts[min(2, int((at - begin) / length))].append(value)
-    return parts if minutes - begin >= LEAST_MINUTES and all(parts) else None
+    return parts if minutes >= LEAST and all(parts) else None
 
 
 def quarter(values: Sequence[float], number: int) -> float:

@@ -20,6 +20,8 @@ SLOW_SECONDS_PER_JOB = 0.0001
 BEGINNINGS_PART = 0.05
 # With jobs of more priorities than this, only the highest are marked.
 MOST_MARKS = 20
+# With more slow queues than this, all are forgotten: there may be one for each of a million users.
+MOST_QUEUES = 1000
 
 
 class Part(NamedTuple):
@@ -66,6 +68,9 @@ class LowWater:
             self._slow.discard(queue_name)
             return
         if queue_name not in self._slow:  # once may be chance
+            if len(self._slow) >= MOST_QUEUES:
+                self._slow.clear()
+                self._queues.clear()
             self._slow.add(queue_name)
             return
         marks = self._queues.setdefault(queue_name, _Marks(0.0))

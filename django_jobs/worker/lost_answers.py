@@ -27,7 +27,7 @@ class _Lost:
 
     worker_id: int
     queue_name: str
-    newest: str | None  # when the last claim of before was made
+    newest: str  # when the last claim before it was made that was answered; empty: there was none
     looks: int = 0
     due_at: float = 0.0
 
@@ -37,27 +37,25 @@ class LostAnswers:
 
     A failed claim may have been stored. Nobody else claims from this producer's queues under its worker's id, and it
     makes one claim after another: so what runs and was claimed later than by the last claim that was answered, and is
-    not known from a later answer, is of the one that failed. While none has failed, this keeps one moment for each
-    queue, and no jobs.
+    not known from a later answer, is of the one that failed. While none has failed, this keeps one moment, and no jobs:
+    there may be a queue for each of a million users.
     """
 
     def __init__(self) -> None:
-        self._newest: dict[str, str] = {}
+        self._newest = ""
         self._lost: list[_Lost] = []
         self._known: set[tuple[int, int]] = set()  # what was claimed since the first of the failures
 
-    def answered(self, queue_name: str, jobs: Sequence[JobRow]) -> None:
+    def answered(self, jobs: Sequence[JobRow]) -> None:
         """A claim of these jobs was answered."""
-        newest = jobs[0].values[ATTEMPTED_AT]
         # The texts of moments sort as moments do. The clock may have been set back.
-        if newest > self._newest.get(queue_name, ""):
-            self._newest[queue_name] = newest
+        self._newest = max(self._newest, jobs[0].values[ATTEMPTED_AT])
         if self._lost:
             self._known.update((job.values[ID], job.values[CLAIMS]) for job in jobs)
 
     def failed(self, worker_id: int, queue_name: str) -> None:
         """A claim failed: whether it was stored is not known."""
-        self._lost.append(_Lost(worker_id, queue_name, self._newest.get(queue_name)))
+        self._lost.append(_Lost(worker_id, queue_name, self._newest))
 
     def seconds_until_look(self) -> float | None:
         """Seconds until :meth:`find` should look; None while nothing is lost."""
@@ -98,6 +96,6 @@ class LostAnswers:
         values = job.values
         return (
             values[QUEUE_NAME] == lost.queue_name
-            and (lost.newest is None or values[ATTEMPTED_AT] > lost.newest)
+            and values[ATTEMPTED_AT] > lost.newest
             and (values[ID], values[CLAIMS]) not in self._known
         )

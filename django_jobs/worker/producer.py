@@ -237,7 +237,7 @@ class Producer(Part):
                 raise
             self._took(time.monotonic() - began, len(jobs))
             if jobs:
-                self._unanswered.answered(queue, jobs)
+                self._unanswered.answered(jobs)
             if self._stopping.is_set() or not self.situation.may_claim:
                 # The stop came while the claim ran; nobody else knows of these jobs.
                 self.give_back(jobs)

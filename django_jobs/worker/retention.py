@@ -62,7 +62,8 @@ class Retention:
         self.general = conf.retention()
         self.by_queue = conf.queue_retention()
         self.rules = [*self._make_rules()]
-        self._unkept: dict[str, frozenset[str]] = {}
+        self._unkept = {name: conf.unkept(name) for name in self.by_queue}
+        self._unkept_elsewhere = frozenset(state for state, age in self.general.items() if age == 0)
         #: Whether any job is deleted as it ends: only then does the completer look.
         self.deletes_at_once = any(rule.age == 0 for rule in self.rules)
 
@@ -77,10 +78,7 @@ class Retention:
 
     def unkept(self, attempted: Attempted) -> frozenset[str]:
         """The states among those that an attempt can end in, in which its job is deleted as it ends."""
-        queue_name = attempted.job.values[QUEUE_NAME]
-        states = self._unkept.get(queue_name)
-        if states is None:
-            states = self._unkept[queue_name] = conf.unkept(queue_name)
+        states = self._unkept.get(attempted.job.values[QUEUE_NAME], self._unkept_elsewhere)
         return states & _ENDS[attempted.outcome.kind] if states else states
 
     def purge(self, store: Store, stopping: Callable[[], bool] = lambda: False) -> bool:

@@ -70,15 +70,27 @@ class SnapshotFolder:
             pids = {str(pid) for pid in living()}
             present = []
             for file in sorted(self._folder.glob("*.json")):
-                snapshot = _read(file)
-                if snapshot is None:
-                    continue
-                if file.stem in pids:
+                if file.stem not in pids:
+                    self._take_in(file)
+                elif (snapshot := _read(file)) is not None:
                     present.append(snapshot)
-                else:
-                    self._gone = add_up([self._gone, snapshot], without_gauges=True)
-                    file.unlink(missing_ok=True)
             return add_up([self._gone, *present])
+
+    def take_in(self, pid: int) -> None:
+        """The child with that process id has ended: keep what it has measured, and no file of its.
+
+        Nobody may ever ask for the measures, and with ``--max-jobs`` there may be ever more children that have ended.
+        """
+        with self._lock:
+            self._take_in(self._folder / f"{pid}.json")
+            (self._folder / f"{pid}.part").unlink(missing_ok=True)
+
+    def _take_in(self, file: Path) -> None:
+        if not file.exists():
+            return
+        if (snapshot := _read(file)) is not None:
+            self._gone = add_up([self._gone, snapshot], without_gauges=True)
+        file.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Remove the folder."""

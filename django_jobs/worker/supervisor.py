@@ -13,7 +13,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -153,6 +153,7 @@ class Supervisor:
     :param probes: show that the supervisor and its children live.
     :param silence: seconds that a child may not be heard of before they say that something is wrong.
     :param environment: what children get in theirs, beside what the parent has.
+    :param on_ended: called with the process id of each child that has ended, before another child can have it.
     """
 
     def __init__(
@@ -168,6 +169,7 @@ class Supervisor:
         probes: Probes | None = None,
         silence: float = 120.0,
         environment: Mapping[str, str] | None = None,
+        on_ended: Callable[[int], None] | None = None,
     ) -> None:
         self.command = list(command)
         self.executors = executors
@@ -178,6 +180,7 @@ class Supervisor:
         self.probes = probes
         self.silence = silence
         self.environment = dict(environment or {})
+        self.on_ended = on_ended
         self.pulse = Pulse("supervisor", 60.0)
         self.places = [Place() for _ in range(processes)]
         self.leaving: list[Child] = []  # retiring ones that have a successor
@@ -294,6 +297,8 @@ class Supervisor:
         for child in self.children:
             if child.process.poll() is None:
                 continue
+            if self.on_ended is not None:
+                self.on_ended(child.pid)
             place = next((place for place in self.places if place.child is child), None)
             estate = self._take_over(child)
             if place is None:

@@ -2,9 +2,11 @@
 
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
+from django_jobs import conf
 from django_jobs.store import sqlite_session
 from django_jobs.store.sessions import OwnSession
 from django_jobs.worker import archive, keeper, listener, ticker
@@ -12,8 +14,7 @@ from django_jobs.worker.worker import POLL_STRETCH
 from tests.waiting import eventually
 
 HEARTBEAT, LEASE, POLL = 0.5, 3.0, 0.1
-RENEWAL = LEASE * keeper.LEADERSHIP_PART / keeper.RENEWALS
-RESCUE = LEASE / 3
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "endurance.md"
 # After each commit the listener on SQLite looks at the file's version for a tenth of a second: first after 1 ms,
 # then after twice as long each time, up to 10 ms; and once before, and once when all is quiet.
 LOOKS = 4 + 10 + 2
@@ -41,9 +42,9 @@ def asked(monkeypatch):
     return names
 
 
-def per_second(database_name: str) -> dict[str, float]:
-    """How often each statement may be run, with those settings."""
-    renewals, beats, rescues = 1 / RENEWAL, 1 / HEARTBEAT, 1 / RESCUE
+def per_second(database_name: str, heartbeat: float, lease: float, poll: float) -> dict[str, float]:
+    """How often each statement may be run, with such settings."""
+    renewals, beats, rescues = keeper.RENEWALS / (lease * keeper.LEADERSHIP_PART), 1 / heartbeat, 3 / lease
     looks = 1 / ticker.REFRESH_SECONDS
     rates = {
         "heartbeat": beats,
@@ -53,7 +54,7 @@ def per_second(database_name: str) -> dict[str, float]:
         "due_schedules": looks,
         # Whenever the keeper goes round: for each of its own reasons, which may wake it a moment before.
         "next_due": 2 * (renewals + rescues + looks),
-        "waiting_queues": 1 / (POLL * POLL_STRETCH),
+        "waiting_queues": 1 / (poll * POLL_STRETCH),
         "purge": 3 / keeper.PURGE_SECONDS,
         "purge_workers": 1 / keeper.PURGE_SECONDS,
         "unfolded_stats": 2 / archive.LOOK_SECONDS,
@@ -83,7 +84,23 @@ def test_an_idle_worker_asks_no_more_than_its_periods_say(live, asked, database_
     counted = dict(asked)
     elapsed = time.monotonic() - began
 
-    allowed = {name: rate * elapsed + SPARE for name, rate in per_second(database_name).items()}
+    rates = per_second(database_name, HEARTBEAT, LEASE, POLL)
+    allowed = {name: rate * elapsed + SPARE for name, rate in rates.items()}
     assert counted.keys() <= allowed.keys()
     assert {name: (number, allowed[name]) for name, number in counted.items() if number > allowed[name]} == {}
     assert counted["acquire_leadership"] >= 1
+
+
+def test_the_documentation_says_how_many_that_is():
+    page = " ".join(PAGE.read_text("utf-8").split())
+    settings = conf.get("HEARTBEAT_INTERVAL"), conf.get("LEASE"), conf.get("POLL_INTERVAL")
+
+    on_postgresql = 60 * sum(per_second("postgresql", *settings).values())
+    on_sqlite = {name: 60 * rate for name, rate in per_second("sqlite", *settings).items()}
+    looks = on_sqlite.pop("data_version")
+
+    assert f"at most {on_postgresql:.0f} in a minute on PostgreSQL" in page
+    assert (
+        f"On SQLite at most {sum(on_sqlite.values()):.0f}, and {looks:.0f} looks at the file's version"
+        in page
+    )

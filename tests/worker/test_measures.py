@@ -145,6 +145,17 @@ class TestChildren:
         for _ in range(2):
             assert self.total(folder.collect(list)) == 3
 
+    def test_of_those_that_have_ended_no_file_stays_though_nobody_asks(self, folder, write, statistics):
+        record(statistics, (attempted(job(1))._replace(seconds=0.1), "completed"))
+        for pid in (11, 12, 11):  # the last one has the process id of the first
+            write(pid)
+            (folder._folder / f"{pid}.part").write_text("it was killed while it wrote")
+            folder.take_in(pid)
+        folder.take_in(13)  # which has not come to write any
+
+        assert [*folder._folder.iterdir()] == []
+        assert self.total(folder.collect(list)) == 3
+
     def test_a_file_that_can_not_be_read_is_left_out(self, folder, write, statistics, caplog):
         record(statistics, (attempted(job(1))._replace(seconds=0.1), "completed"))
         write(11)

@@ -122,6 +122,19 @@ def test_a_child_that_is_killed_is_replaced_and_what_it_held_is_handed_back(run)
     assert estate.name == f"Process {first} was killed by signal SIGKILL"
 
 
+def test_of_each_child_it_is_told_once_that_it_has_ended(run):
+    ended = []
+    one = run(WORK, processes=2, on_ended=ended.append)
+    first, _ = one.pids(2)
+    os.kill(first, signal.SIGKILL)
+    eventually(lambda: first not in [child.pid for child in one.at_work()] and len(one.at_work()) == 2)
+    last = one.pids(2)
+    one.supervisor.stop()
+    assert one.join() == 0
+
+    assert sorted(ended) == sorted([first, *last])
+
+
 class Watched:
     """Probes that tell what they were told."""
 

@@ -188,6 +188,7 @@ class Command(BaseCommand):
             probes=outlets.probes,
             silence=3 * options.heartbeat_interval + 2 * options.lease + SILENCE_SECONDS,
             environment=None if folder is None else folder.environment(),
+            on_ended=None if folder is None else folder.take_in,
         )
         with signals(supervisor):
             self.introduce(options, guarantees, f"{processes} processes under process {os.getpid()}")
