@@ -1,6 +1,7 @@
 -- The end of every select_*: of the rows that were looked at, those that match, :most at most, and the last one looked
 -- at, from which the next statement goes on. One row at least where anything was looked at; a tag is compared as text
--- here, and exactly by the caller.
+-- here, and exactly by the caller. Tags are compared as JSON with a word, too: made into text, one with an escape that
+-- no text can hold (\u0000) would fail the search of all.
 , numbered AS MATERIALIZED (
     SELECT row_number() OVER () AS number, looked.* FROM looked
 ), matching AS MATERIALIZED (
@@ -20,7 +21,7 @@
       AND (:tag::text IS NULL OR position(:tag::text IN tags::text) > 0)
       AND (:word::text IS NULL OR position(:word::text IN name) > 0 OR unique_key = :word::text OR CASE
            WHEN json_typeof(tags) = 'array'
-           THEN EXISTS (SELECT FROM json_array_elements_text(tags) AS each WHERE each = :word::text) END)
+           THEN EXISTS (SELECT FROM json_array_elements(tags) AS each WHERE each::text = :word_as_tag::text) END)
     ORDER BY number
     LIMIT :most
 )
