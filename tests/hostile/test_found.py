@@ -71,6 +71,12 @@ def test_what_is_no_id_of_a_worker(worker_id):
         operations.stop_worker(worker_id)
 
 
+def test_a_delay_for_the_edit_of_one_job():
+    row = nothing.using(pending=True).enqueue()
+    with pytest.raises(InvalidJob, match=r"it must be an aware datetime"):
+        operations.edit(row, run_after=dt.timedelta(hours=1))
+
+
 @pytest.mark.parametrize("name", [" ", "a,b", "*", "\x1b[31m"])
 def test_a_queue_with_a_name_that_none_can_be_given(admin: Client, name):
     row = nothing.enqueue()
