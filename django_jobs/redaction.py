@@ -9,6 +9,7 @@ where such a value comes again in the job's errors, tags or unique key.
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -197,21 +198,25 @@ class Redactor:
 
     def secrets(self, job: JobRow) -> tuple[str, ...] | None:
         """The hidden values of a job, as texts, the longest first; None when there are too many to look for."""
-        found: set[str] = set()
-        for text in self._all_secrets(job):
-            found.add(text)
-            if len(found) > MOST_SECRETS:
-                return None
-        return tuple(sorted(found, key=lambda text: (-len(text), text)))
+        return _bounded(
+            itertools.chain(
+                self._secrets_of_call(job.args, job.kwargs),
+                self._secrets(job.result, hidden=self.everything),
+                self._secrets(job.metadata),
+            )
+        )
 
-    def _all_secrets(self, job: JobRow) -> Iterator[str]:
-        args: Any = job.args
+    def text(self, text: str, args: Any, kwargs: Any) -> str:
+        """A text about a call, as the error of a schedule is, without what is hidden of its arguments."""
+        return _without(text, _bounded(self._secrets_of_call(args, kwargs)))
+
+    def _secrets_of_call(self, args: Any, kwargs: Any) -> Iterator[str]:
         if isinstance(args, list):
             for place, each in enumerate(args):
                 yield from self._secrets(each, hidden=self._hides_position(place))
-        for value in (job.kwargs, job.result):
-            yield from self._secrets(value, hidden=self.everything)
-        yield from self._secrets(job.metadata)
+        else:
+            yield from self._secrets(args, hidden=self.everything)
+        yield from self._secrets(kwargs, hidden=self.everything)
 
     def _secrets(self, value: Any, hidden: bool = False, depth: int = 0) -> Iterator[str]:
         if depth > JSON_DEPTH:
@@ -279,12 +284,7 @@ class Shown:
 
     def text(self, text: str) -> str:
         """A text of the job's, without its hidden values."""
-        if self._secrets is None:
-            return HIDDEN
-        for secret in self._secrets:
-            if secret in text:
-                text = text.replace(secret, HIDDEN)
-        return text
+        return _without(text, self._secrets)
 
     def _without(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -294,6 +294,25 @@ class Shown:
         if isinstance(value, Mapping):
             return {key: self._without(each) for key, each in value.items()}
         return value
+
+
+def _bounded(texts: Iterable[str]) -> tuple[str, ...] | None:
+    """Hidden values, each once, the longest first; None when there are too many to look for."""
+    found: set[str] = set()
+    for text in texts:
+        found.add(text)
+        if len(found) > MOST_SECRETS:
+            return None
+    return tuple(sorted(found, key=lambda text: (-len(text), text)))
+
+
+def _without(text: str, secrets: tuple[str, ...] | None) -> str:
+    if secrets is None:
+        return HIDDEN
+    for secret in secrets:
+        if secret in text:
+            text = text.replace(secret, HIDDEN)
+    return text
 
 
 def _tells(value: Any) -> bool:

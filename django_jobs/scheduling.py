@@ -12,9 +12,9 @@ from django_jobs.databases import jobs_database
 from django_jobs.exceptions import InvalidSchedule
 from django_jobs.job_registry import registry
 from django_jobs.schedules import BAD_CALL, UNKNOWN_JOB, check_key, schedules
-from django_jobs.serialization import decode, shown
+from django_jobs.serialization import shown
 from django_jobs.store import Store, django_store
-from django_jobs.store.rows import JobRow, NewJob, ScheduleRow
+from django_jobs.store.rows import JobRow, NewJob, ScheduleRow, decoded
 
 logger = logging.getLogger("django_jobs.schedules")
 
@@ -57,7 +57,7 @@ def job_of(schedule: ScheduleRow, tick: dt.datetime | None) -> tuple[NewJob, str
             "Define it with @job in a module that the workers import, or remove the schedule.",
             UNKNOWN_JOB,
         )
-    args, kwargs, options = decode(schedule.args), decode(schedule.kwargs), decode(schedule.options)
+    args, kwargs, options = map(decoded, (schedule.args, schedule.kwargs, schedule.options))
     if not (isinstance(args, list) and isinstance(kwargs, dict) and isinstance(options, dict)):
         raise InvalidSchedule(
             f"The row's args, kwargs and options are {shown(args)}, {shown(kwargs)} and {shown(options)}.",

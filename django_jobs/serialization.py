@@ -247,6 +247,7 @@ def shown(value: Any) -> str:
         text = repr(value)
     except Exception:  # noqa: BLE001 - the error that is being told matters, not this one
         return f"<{type(value).__name__}>"
+    text = printable(text)  # a representation of somebody's own may hold what no log and no page can
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
 
 
@@ -261,6 +262,15 @@ def parse_timestamp(value: str | dt.datetime | None) -> dt.datetime | None:
         return None
     moment = dt.datetime.fromisoformat(value) if isinstance(value, str) else value
     return moment.replace(tzinfo=dt.UTC) if moment.tzinfo is None else moment.astimezone(dt.UTC)
+
+
+def stored_timestamp(value: Any) -> dt.datetime | None:
+    """:func:`parse_timestamp` of a column; None too for what no datetime can be, as somebody's SQL may write there:
+    PostgreSQL has an infinity and years that Python has not, and SQLite takes anything."""
+    try:
+        return parse_timestamp(value)
+    except (ValueError, OverflowError, TypeError, AttributeError):
+        return None
 
 
 def printable(text: str) -> str:

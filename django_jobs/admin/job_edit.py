@@ -227,7 +227,9 @@ def digest(job: JobRow) -> str:
 
 
 def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2)
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    # Half a character, which only an escape can write: it stays one.
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _whole_seconds(job: JobRow) -> dt.datetime:

@@ -6,7 +6,6 @@ import datetime as dt
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from django.contrib.admin.utils import quote
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
@@ -140,7 +139,7 @@ class OverviewPage(RoomAdmin):
             "period": period,
             "periods": PERIODS,
             "charts": charts_of(period),
-            "queues": [(queue, self.url("django_jobs_queue_change", quote(queue.name))) for queue in queues],
+            "queues": [(queue, self.queue_url(queue.name)) for queue in queues],
         }
         return self.page(
             request, "admin/django_jobs/overview.html", _("Overview"), context, section="overview", live=True
@@ -171,7 +170,7 @@ class OverviewPage(RoomAdmin):
         """Where a problem is to be looked at."""
         kind, key = problem.target
         if kind == "queue":
-            return self.url("django_jobs_queue_change", quote(key))
+            return self.queue_url(key)
         if kind == "worker":
             return self.url("django_jobs_worker_change", key)
         if kind == "failures":

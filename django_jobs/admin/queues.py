@@ -20,6 +20,7 @@ from django_jobs.admin.overview import PERIODS, charts_of, period_of
 from django_jobs.admin.room import RoomAdmin, may
 from django_jobs.admin.words import number_text
 from django_jobs.databases import jobs_database
+from django_jobs.exceptions import InvalidJob
 from django_jobs.models import Job, Queue
 from django_jobs.operations import Count, Filter, QueueStatus
 from django_jobs.operations.status import COUNTED, live_workers, queues_of
@@ -135,7 +136,7 @@ class QueueAdmin(RoomAdmin):
         """One queue."""
         return ShownQueue(
             status,
-            self.url("django_jobs_queue_change", quote(status.name)),
+            self.queue_url(status.name),
             f"{self.url('django_jobs_job_changelist')}?{urlencode({'queue': status.name})}",
             [worker for worker in workers if worker.id in status.workers],
         )
@@ -146,7 +147,11 @@ class QueueAdmin(RoomAdmin):
         """Let no worker claim from it."""
         self.must(request, PAUSE)
         name = checked(request.POST.get("queue", ""))
-        operations.pause(name)
+        try:
+            operations.pause(name)
+        except InvalidJob as error:  # a name that only somebody's SQL can have given to a queue
+            messages.error(request, str(error))
+            return self.back(request, self.url("django_jobs_queue_changelist"))
         record(request, Queue, name, name, "Paused.")
         text = gettext(
             "The queue %(queue)s is paused: no job of it starts from the workers' next heartbeats on."
@@ -158,7 +163,11 @@ class QueueAdmin(RoomAdmin):
         """Let workers claim from it again."""
         self.must(request, PAUSE)
         name = checked(request.POST.get("queue", ""))
-        operations.resume(name)
+        try:
+            operations.resume(name)
+        except InvalidJob as error:  # a name that only somebody's SQL can have given to a queue
+            messages.error(request, str(error))
+            return self.back(request, self.url("django_jobs_queue_changelist"))
         record(request, Queue, name, name, "Resumed.")
         messages.success(request, gettext("The queue %(queue)s is not paused any more.") % {"queue": name})
         return self.back(request, self.url("django_jobs_queue_changelist"))
@@ -167,13 +176,16 @@ class QueueAdmin(RoomAdmin):
         """Ask which of its jobs, then delete them."""
         self.must(request, PURGE)
         name = checked((request.POST if request.method == "POST" else request.GET).get("queue", ""))
-        url = self.url("django_jobs_queue_change", quote(name))
+        url = self.queue_url(name)
         if request.method == "POST":
             states = [state for state in request.POST.getlist("state") if state in (*WAITING, *FINISHED)]
             if states:
                 return self.purge(request, name, states)
             messages.error(request, gettext("Nothing was deleted: no state was chosen."))
-        counts = operations.stats_for(name)
+        try:
+            counts = operations.stats_for(name)
+        except InvalidJob:  # a name that only somebody's SQL can have given: its jobs can be deleted, too
+            counts = {}
         context = {
             "question": gettext("Delete jobs of the queue %(queue)s?") % {"queue": name},
             "consequences": [
@@ -214,7 +226,7 @@ class QueueAdmin(RoomAdmin):
         if result.next is not None:
             messages.warning(request, gettext("There may be more: ask again to delete those, too."))
             return self.back(request, f"{self.url('django_jobs_queue_purge')}?{urlencode({'queue': name})}")
-        return self.back(request, self.url("django_jobs_queue_change", quote(name)))
+        return self.back(request, self.queue_url(name))
 
 
 def checked(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from django.contrib.admin.utils import quote
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -162,6 +163,12 @@ class RoomAdmin(ReadOnlyAdmin):
     def url(self, name: str, *args: Any) -> str:
         """The address of a view of this admin site: ``url("django_jobs_job_change", 7)``."""
         return reverse(f"admin:{name}", args=args, current_app=self.admin_site.name)
+
+    def queue_url(self, name: str) -> str:
+        """The address of a queue's page; of all queues for the empty name, which only somebody's SQL can write."""
+        if not name:
+            return self.url("django_jobs_queue_changelist")
+        return self.url("django_jobs_queue_change", quote(name))
 
     def back(self, request: HttpRequest, default: str) -> HttpResponseRedirect:
         """Back to the page whose form was sent (its field ``next``), or to ``default``."""

@@ -18,9 +18,14 @@ def normalize(value: Any) -> Any:
     """The value as it comes back from the database.
 
     :raises TypeError: for a type that JSON has nothing for.
-    :raises ValueError: for bytes that are no text.
+    :raises ValueError: for bytes that are no text, and for what is nested too deeply, or contains itself.
     """
-    return value if encode_plain(value) is not None else _with_text_keys(normalize_json(value))
+    if encode_plain(value) is not None:
+        return value
+    try:
+        return _with_text_keys(normalize_json(value))
+    except RecursionError:
+        raise ValueError("it is nested too deeply, or contains itself") from None
 
 
 def normalize_arguments(

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from django_jobs.backend.framework import Task, TaskError, TaskResult, TaskResultStatus
 from django_jobs.exceptions import Cancel
-from django_jobs.serialization import parse_timestamp
+from django_jobs.serialization import stored_timestamp
 from django_jobs.states import State
 from django_jobs.store.rows import JobRow
 
@@ -79,13 +79,20 @@ def task_of(row: JobRow, definition: TaskDefinition, backend: str) -> Task:
         "backend": backend,
         "queue_name": row.queue_name,
         "priority": row.priority,
-        "run_after": _moment(row.run_after) if row.run_after > row.created_at else None,
+        "run_after": _moment(row.run_after) if _is_later(row) else None,
     }
     if hasattr(task, "max_attempts") and row.max_attempts != definition.most_attempts(backend):
         changes["max_attempts"] = row.max_attempts
     if all(getattr(task, name) == value for name, value in changes.items()):
         return task
     return replace(task, **changes)
+
+
+def _is_later(row: JobRow) -> bool:
+    # Somebody's SQL may have left either without a time.
+    due: dt.datetime | None = row.run_after
+    since: dt.datetime | None = row.created_at
+    return due is not None and since is not None and due > since
 
 
 def workers_of(row: JobRow) -> dict[int, int]:
@@ -120,10 +127,7 @@ def _started_at(row: JobRow) -> dt.datetime | None:
         if not isinstance(attempt, int) or not 0 < attempt <= last:
             break
         last = attempt
-        try:
-            at = parse_timestamp(error.get("attempted_at"))
-        except (ValueError, TypeError):
-            at = None
+        at = stored_timestamp(error.get("attempted_at"))
         if at is not None and (earliest is None or at < earliest):
             earliest = at
     return earliest

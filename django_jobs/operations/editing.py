@@ -53,6 +53,12 @@ def edit(
     check_whole(priority, "priority", limits.PRIORITY_LOWEST, limits.PRIORITY_HIGHEST, WHAT)
     check_whole(max_attempts, "max_attempts", job.attempt + 1, limits.MAX_ATTEMPTS_HIGHEST, WHAT)
     if run_after is not None:
+        moment: Any = run_after
+        if isinstance(moment, dt.timedelta):
+            raise InvalidJob(
+                f"run_after of {WHAT} is {shown(moment)}; it must be an aware datetime. operations.update() takes a "
+                f"timedelta, too."
+            )
         check_run_after(run_after, WHAT)
         run_after = aware(run_after)
     encoded: tuple[str | None, str | None] = (None, None)

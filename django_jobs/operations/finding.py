@@ -25,7 +25,10 @@ PAGE_LOOKS = 100_000
 # What can stand in a Position: it comes back from a URL, and a database refuses other numbers and texts.
 _LARGEST = 2**63 - 1
 _HIGHEST_RANK = 1000  # but of running jobs, where it is the worker
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?([+-]\d\d(:\d\d)?)?", re.ASCII)
+# PostgreSQL has no offsets of sixteen hours or more.
+_MOMENT = re.compile(
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?([+-](0\d|1[0-5])(:\d\d){0,2})?", re.ASCII
+)
 
 
 class Page(NamedTuple):
@@ -210,7 +213,7 @@ def parse_place(after: str) -> tuple[int, Position | None]:
         assert -_LARGEST <= position.rank <= _LARGEST
         assert 0 <= position.id <= _LARGEST
         return _leg(number), position
-    except (ValueError, AttributeError, TypeError, AssertionError):
+    except (ValueError, OverflowError, AttributeError, TypeError, AssertionError):
         raise InvalidFilter(f"after is {shown(after)}; pass what the page before said as its next.") from None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -137,15 +138,15 @@ class Wanted:
     :raises InvalidFilter: for what can stand in none.
     """
 
-    def __init__(self, text: str) -> None:
-        if not text.strip() or len(text) > LONGEST_TEXT:
+    def __init__(self, text: Any) -> None:
+        if not isinstance(text, str) or not text.strip() or len(text) > LONGEST_TEXT:
             raise InvalidFilter(
                 f"The argument is {shown(text)}; it must be a text that is not empty, of {LONGEST_TEXT} characters at "
                 f"most."
             )
         if problem := find_problem(text, "The argument"):
             raise InvalidFilter(problem)
-        self.text = text.strip()
+        self.text: str = text.strip()
         named = _NAMED.fullmatch(text)
         self.name = named[1] if named and named[2].strip() else None
         self.value = named[2].strip() if named and self.name else self.text
@@ -175,7 +176,7 @@ class Wanted:
             return any(self._is_in(each, text, depth + 1) for each in value.values())
         if isinstance(value, list):
             return any(self._is_in(each, text, depth + 1) for each in value)
-        return bool(encode(value) == text)
+        return json.dumps(value) == text  # of what somebody's SQL has written, too: 1e999 is infinite
 
     def _is_under(self, value: Any, depth: int = 0) -> bool:
         """Whether it stands under the key that was named."""

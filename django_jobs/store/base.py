@@ -15,7 +15,7 @@ from typing import Any
 from django.db import IntegrityError, OperationalError
 
 from django_jobs import limits
-from django_jobs.serialization import decode, parse_timestamp
+from django_jobs.serialization import stored_timestamp
 from django_jobs.store.answers import Cancelled, Ended, HeldJob, Merged, Released, Retried, retried
 from django_jobs.store.bulk import BulkStatements
 from django_jobs.store.claims import claimed
@@ -27,6 +27,7 @@ from django_jobs.store.rows import (
     NewJob,
     Outcome,
     QueueRow,
+    decoded,
 )
 from django_jobs.store.schedules import ScheduleStatements
 from django_jobs.store.statistics import StatisticsStatements
@@ -285,12 +286,14 @@ class Store(ScheduleStatements, StatisticsStatements, BulkStatements, WorkerStat
         """What workers have claimed: the first ``each`` of each, by worker and id."""
         rows = self._run_with("held_jobs", {"worker_ids": self._ids(worker_ids), "each": each})
         return [
-            HeldJob(*row[:6], *map(parse_timestamp, row[6:])) for row in sorted(rows, key=lambda row: row[:2])
+            HeldJob(*row[:6], *map(stored_timestamp, row[6:]))
+            for row in sorted(rows, key=lambda row: row[:2])
         ]
 
     def waiting_queues(self) -> list[str]:
         """The queues that have available jobs."""
-        return [row[0] for row in self._run_with("waiting_queues", {})]
+        # A name that is no text, as SQLite takes it from somebody's SQL, is none that a claim could ask for.
+        return [row[0] for row in self._run_with("waiting_queues", {}) if isinstance(row[0], str)]
 
     # -- queues ----------------------------------------------------------------------------------------------------
 
@@ -304,7 +307,7 @@ class Store(ScheduleStatements, StatisticsStatements, BulkStatements, WorkerStat
         """Make or change a queue's row; None leaves what is there. ``metadata`` is JSON."""
         rows = self._run("upsert_queue", now, name=name, pause=pause, metadata=metadata)
         name, paused_at, text = rows[0]
-        return QueueRow(name, parse_timestamp(paused_at), decode(text))
+        return QueueRow(name, stored_timestamp(paused_at), decoded(text))
 
     def close(self) -> None:
         """Close the session's connection, if it has one of its own."""

@@ -198,6 +198,7 @@ class BulkStatements(StorePart):
             "priority": criteria.priority,
             "unique_key": criteria.unique_key,
             "word": criteria.word,
+            "word_as_tag": tag_text(criteria.word),
         }
 
     def glance(self, ids: Sequence[int], most: int = GLANCE) -> list[JobRow]:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
-from django_jobs.serialization import parse_timestamp
-from django_jobs.store.rows import CLAIMS, ERRORS, ID, PRIORITY, RUN_AFTER, JobRow
+from django_jobs.serialization import Undecodable, stored_timestamp
+from django_jobs.store.rows import CLAIMS, ERRORS, ID, NAME, PRIORITY, RUN_AFTER, JobRow
 
 _by_time = itemgetter(RUN_AFTER, ID)
 _by_priority = itemgetter(PRIORITY)
@@ -16,6 +16,8 @@ _by_priority = itemgetter(PRIORITY)
 
 def claimed(rows: list[tuple[Any, ...]]) -> list[JobRow]:
     """The jobs of a claim, in their order."""
+    if bytes in {row[NAME].__class__ for row in rows}:  # of SQLite: somebody's SQL has written no text there
+        rows[:] = [(*row[:NAME], _text(row[NAME]), *row[NAME + 1 :]) for row in rows]
     if len(rows) > 1:
         try:
             # Two stable sorts by what C can compare, the second of what is mostly alike: a third of one by a key
@@ -29,11 +31,11 @@ def claimed(rows: list[tuple[Any, ...]]) -> list[JobRow]:
 
 
 def _order_of_any(values: tuple[Any, ...]) -> tuple[int, dt.datetime, int]:
-    try:
-        run_after = parse_timestamp(values[RUN_AFTER])
-    except (ValueError, AttributeError):
-        run_after = None
-    return (-values[PRIORITY], run_after or _NO_TIME, values[ID])
+    return (-values[PRIORITY], stored_timestamp(values[RUN_AFTER]) or _NO_TIME, values[ID])
+
+
+def _text(name: Any) -> Any:
+    return Undecodable(name.decode(errors="backslashreplace")) if isinstance(name, bytes) else name
 
 
 _NO_TIME = dt.datetime(1, 1, 1, tzinfo=dt.UTC)

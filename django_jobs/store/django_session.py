@@ -33,7 +33,7 @@ class DjangoSession(Session):
                     read_as_text(cursor.cursor)
                 cursor.execute(statement.pyformat, parameters)
                 return cursor.fetchall()  # type: ignore[no-any-return]
-            from django_jobs.store.sqlite_session import rows_of
+            from django_jobs.store.sqlite_session import readable, rows_of
 
             if statement.name == "merge_metadata":
                 from django_jobs.store.sqlite_functions import add_functions
@@ -41,7 +41,8 @@ class DjangoSession(Session):
                 add_functions(connection.connection)
             cursor.execute(statement.pyformat, parameters)
             with connection.wrap_database_errors:
-                return rows_of(cursor.cursor)
+                rows = rows_of(cursor.cursor)
+            return rows if statement.name.startswith("insert") else readable(rows)
 
     @property
     def in_transaction(self) -> bool:

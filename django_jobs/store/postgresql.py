@@ -75,7 +75,8 @@ class PostgreSQLStore(Store):
         return True
 
     def _time(self, now: dt.datetime | None) -> str | None:
-        return None if now is None else now.isoformat()
+        # In UTC: PostgreSQL has no offsets of sixteen hours or more, nor of parts of a second, and Python has.
+        return None if now is None else now.astimezone(dt.UTC).isoformat()
 
     def _after(self, now: dt.datetime | None, seconds: float) -> float:
         return float(seconds)
@@ -329,7 +330,7 @@ class PostgreSQLStore(Store):
 
     def next_due(self, now: dt.datetime | None = None) -> float | None:
         rows = self._run("next_due", now)
-        return float(rows[0][0]) if rows else None
+        return float(rows[0][0]) if rows and rows[0][0] is not None else None
 
     def tick_schedule(self, tick: Tick, now: dt.datetime | None = None) -> Ticked | None:
         rows = self._run(

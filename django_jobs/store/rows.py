@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 from collections.abc import Callable
+from math import isfinite
 from typing import Any, ClassVar, NamedTuple, Self
 
-from django_jobs.serialization import Undecodable, decode, parse_timestamp
+from django_jobs.serialization import Undecodable, decode, stored_timestamp
 from django_jobs.states import FINISHED
 from django_jobs.store import following
 
@@ -70,14 +70,37 @@ JOB_COLUMNS = (
 _MOMENTS = (RUN_AFTER, CREATED_AT, ATTEMPTED_AT, FINALIZED_AT, CANCEL_REQUESTED_AT, KEY_UNTIL)
 
 
+def decoded(text: Any) -> Any:
+    """The value of a JSON column that is not null; an Undecodable where it is no JSON."""
+    if text.__class__ is not str:  # SQLite holds anything there: bytes, a number, text that is no UTF-8
+        if isinstance(text, bytes):
+            return Undecodable(text.decode(errors="backslashreplace"))
+        return text if isinstance(text, str) else Undecodable(text)
+    try:
+        return decode(text)
+    except ValueError:
+        return Undecodable(text)
+
+
 def _plain(index: int) -> Any:
     return property(lambda row: row.values[index], doc=f"The column {JOB_COLUMNS[index]}.")
 
 
+def _number(index: int) -> Any:
+    def read(row: JobRow) -> Any:
+        value = row.values[index]
+        # SQLite takes anything from somebody's SQL, and both take what is infinite.
+        return value if value is None or (isinstance(value, int | float) and isfinite(value)) else None
+
+    return property(
+        read, doc=f"The column {JOB_COLUMNS[index]}; None, too, where somebody's SQL has written no number."
+    )
+
+
 def _moment(index: int) -> Any:
     return property(
-        lambda row: parse_timestamp(row.values[index]),
-        doc=f"The column {JOB_COLUMNS[index]}: aware, or None.",
+        lambda row: stored_timestamp(row.values[index]),
+        doc=f"The column {JOB_COLUMNS[index]}: aware, or None, also where somebody's SQL has written no such time.",
     )
 
 
@@ -86,8 +109,8 @@ def _json(index: int, empty: Callable[[], Any]) -> Any:
         text = row.values[index]
         if text is None:
             return empty()
-        if text.__class__ is not str:  # the database holds bytes there, or text that is no UTF-8
-            return text if isinstance(text, str) else Undecodable(text.decode(errors="backslashreplace"))
+        if text.__class__ is not str:
+            return decoded(text)
         try:
             return decode(text)
         except ValueError:
@@ -129,7 +152,7 @@ class JobRow:
     attempted_at: dt.datetime | None = _moment(ATTEMPTED_AT)
     finalized_at: dt.datetime | None = _moment(FINALIZED_AT)
     cancel_requested_at: dt.datetime | None = _moment(CANCEL_REQUESTED_AT)
-    worker_id: int | None = _plain(WORKER_ID)
+    worker_id: int | None = _number(WORKER_ID)
     unique_key: str | None = _plain(UNIQUE_KEY)
     holds_key: bool = property(
         lambda row: bool(row.values[HOLDS_KEY]), doc="Whether it holds its unique key."
@@ -139,7 +162,7 @@ class JobRow:
     errors: list[dict[str, Any]] = _json(ERRORS, list)
     result: Any = _json(RESULT, lambda: None)
     metadata: dict[str, Any] = _json(METADATA, dict)
-    timeout: float | None = _plain(TIMEOUT)
+    timeout: float | None = _number(TIMEOUT)
     key_until: dt.datetime | None = _moment(KEY_UNTIL)
 
     # -- the job as it becomes, for scripts and tests ----------------------------------------------------------------
@@ -193,8 +216,8 @@ class JobRow:
 def _with_moments(job: JobRow) -> list[Any]:
     values = list(job.values)
     for index in _MOMENTS:
-        with contextlib.suppress(ValueError):  # what somebody's SQL wrote there is compared as it is
-            values[index] = parse_timestamp(values[index])
+        # What somebody's SQL wrote there is compared as it is.
+        values[index] = stored_timestamp(values[index]) or values[index]
     return values
 
 

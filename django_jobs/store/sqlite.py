@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any, ClassVar
 
 from django_jobs import conf, limits
-from django_jobs.serialization import parse_timestamp, timestamp_text
+from django_jobs.serialization import stored_timestamp, timestamp_text
 from django_jobs.store.answers import Ended, Merged, Retried, Ticked, retried
 from django_jobs.store.base import Store
 from django_jobs.store.claims import by_claim, started_before
@@ -279,8 +279,11 @@ class SQLiteStore(Store):
         rows = self._run_with("next_due", {})
         if not rows:
             return None
-        due = parse_timestamp(rows[0][0])
-        assert due is not None
+        due = stored_timestamp(rows[0][0])
+        if (
+            due is None
+        ):  # no time, by somebody's SQL: as a text it may be due all the same, and then it is promoted
+            return None
         return (due - (now or dt.datetime.now(dt.UTC))).total_seconds()
 
     def tick_schedule(self, tick: Tick, now: dt.datetime | None = None) -> Ticked | None:

@@ -94,6 +94,16 @@ def rows_of(cursor: sqlite3.Cursor) -> list[tuple[Any, ...]]:
     return rows
 
 
+def readable(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Rows whose bytes, which SQLite lets somebody's SQL write into any column, are text. For who reads few rows, and
+    sorts or joins what it reads."""
+    return [tuple(map(_readable, row)) if bytes in map(type, row) else row for row in rows]
+
+
+def _readable(value: Any) -> Any:
+    return _tolerant(value) if isinstance(value, bytes) else value
+
+
 def _tolerant(data: bytes) -> str:
     try:
         return data.decode()

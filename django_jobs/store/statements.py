@@ -18,6 +18,7 @@ from django_jobs.store.rows import JOB_COLUMNS, SCHEDULE_COLUMNS, WORKER_COLUMNS
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)\b")
 _COLUMNS = re.compile(r"\{(job|worker|schedule|finish|looked) columns(?: of (\w+))?\}")
 _INCLUDE = re.compile(r"\{include (\w+)\}")
+_TIME = re.compile(r"_(at|after|until|tick)$")
 # What a search looks at: no JSON but the tags, since rows may be looked at by the thousand.
 _LOOKED = (
     "id",
@@ -32,6 +33,12 @@ _LOOKED = (
     "unique_key",
     "tags",
 )
+
+
+def _as_it_is(prefix: str, column: str) -> str:
+    """A column as SQLite holds it. What Django's connection makes of a time fails, and the statement with it, on a row
+    where somebody's SQL has written none; it does that to columns alone, and the sign makes an expression of one."""
+    return f"+{prefix}{column} AS {column}" if _TIME.search(column) else prefix + column
 
 
 class Statement(NamedTuple):
@@ -72,6 +79,10 @@ def statement(
 
     def expand(match: re.Match[str]) -> str:
         prefix = f"{match[2]}." if match[2] else ""
+        if (
+            vendor == "sqlite" and match[1] != "looked"
+        ):  # of those the order is by an index, and none is returned
+            return ", ".join(_as_it_is(prefix, column) for column in columns[match[1]])
         return ", ".join(prefix + column for column in columns[match[1]])
 
     if not returning:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from django.db import DatabaseError
 
 from django_jobs import conf
-from django_jobs.serialization import encode, parse_timestamp
+from django_jobs.serialization import encode, stored_timestamp
 from django_jobs.states import FINISHED
 from django_jobs.store.part import StorePart
 from django_jobs.store.rows import JobRow
@@ -240,7 +240,7 @@ class StatisticsStatements(StorePart):
                 _moment(row[0]),
                 *row[1:9],
                 *(_moment(each) for each in row[9:12]),
-                *map(parse_timestamp, row[12:]),
+                *map(stored_timestamp, row[12:]),
             )
             for row in rows
             if row[1] is not None
@@ -252,9 +252,7 @@ _FIRST = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def _moment(value: Any) -> dt.datetime:
-    moment = parse_timestamp(value)
-    assert moment is not None
-    return moment
+    return stored_timestamp(value) or _FIRST
 
 
 def record_ended(store: StatisticsStatements, jobs: Iterable[JobRow], outcome: str | None = None) -> None:

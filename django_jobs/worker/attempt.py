@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from asgiref.sync import async_to_sync, sync_to_async
 
+from django_jobs import limits
 from django_jobs.attempt_state import STATE, AttemptState, running, state_of
 from django_jobs.context import JobContext
 from django_jobs.definitions import JobDefinition
@@ -163,7 +164,7 @@ class Runner:
         seconds = job.values[TIMEOUT]
         if seconds is None:
             seconds = here[1].options.timeout
-        if not isinstance(seconds, int | float) or not seconds > 0:
+        if not isinstance(seconds, int | float) or not 0 < seconds <= limits.LONGEST_DELAY:
             return  # somebody's SQL may have written anything there
         watch = Watch(job, seconds)
         watch.interrupt = interrupt

@@ -132,8 +132,5 @@ def _encoded(errors: list[dict[str, Any]], entry: dict[str, Any]) -> str:
 
 
 def _attempted_at(job: JobRow) -> str | None:
-    try:
-        moment = job.attempted_at
-    except (ValueError, TypeError, AttributeError):
-        return None
+    moment = job.attempted_at
     return None if moment is None else moment.isoformat()

@@ -13,7 +13,7 @@ from django_jobs.definitions import JobDefinition
 from django_jobs.exceptions import Cancel, Control, Retry, Snooze, TimedOut, seconds as checked
 from django_jobs.job_registry import registry
 from django_jobs.results import ResultNotStorable, encode_result
-from django_jobs.serialization import parse_timestamp
+from django_jobs.serialization import stored_timestamp
 from django_jobs.store.outcomes import CANCELLED, COMPLETED, FAILED, RETRY, SNOOZED
 from django_jobs.store.rows import ATTEMPT, ERRORS, JobRow, Outcome
 from django_jobs.stored_backoff import policy_of
@@ -211,6 +211,6 @@ def _unregistered_since(job: JobRow) -> dt.datetime | None:
     """When the job's name was first found to be unregistered, if it was the last time it was looked at."""
     try:
         last = job.errors[-1]
-        return parse_timestamp(str(last["at"])) if last["class"] == UNREGISTERED else None
+        return stored_timestamp(str(last["at"])) if last["class"] == UNREGISTERED else None
     except (IndexError, KeyError, TypeError, ValueError):
         return None

@@ -6,12 +6,15 @@ import contextlib
 import logging
 import queue
 import random
+import re
 import threading
 import time
 
 from django.db import Error as DatabaseError
 
 logger = logging.getLogger("django_jobs.worker")
+
+_MORE = re.compile(r"\n(?:DETAIL|CONTEXT|LINE \d+):")
 
 # Errors back off: 0.1 s, doubling, to this.
 LONGEST_PAUSE = 10.0
@@ -147,8 +150,10 @@ def log_exception(log: logging.Logger, message: str, *args: object) -> None:
 
 
 def one_line(error: BaseException) -> str:
-    """An error in one line."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    """An error in one line. What PostgreSQL tells behind its message is left out: it can be a whole row, arguments and
+    all, or the statement with its values."""
+    text = _MORE.split(str(error), maxsplit=1)[0]
+    return f"{type(error).__name__}: {' '.join(text.split())}"
 
 
 def pause_after(failures: int) -> float:

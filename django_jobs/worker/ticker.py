@@ -13,7 +13,8 @@ from django.db import Error as DatabaseError
 
 from django_jobs import scheduling
 from django_jobs.exceptions import InvalidJob, InvalidSchedule
-from django_jobs.serialization import parse_timestamp, printable
+from django_jobs.redaction import Redactor
+from django_jobs.serialization import decode, parse_timestamp, printable
 from django_jobs.store.base import Store
 from django_jobs.store.rows import ScheduleRow
 from django_jobs.store.schedules import Tick
@@ -185,7 +186,8 @@ class Ticker:
         retry = _Retry(schedule.next_tick, failures)
         self._retries[schedule.id] = retry
         told = isinstance(error, InvalidSchedule | InvalidJob)
-        text = str(error) if told else one_line(error)
+        # Where it is kept, and in the log, too: it may tell the arguments, of which some are not to be seen.
+        text = _redacted(schedule, str(error) if told else one_line(error))
         logger.warning(
             "Schedule %r (%s): its tick can't be run (%d in a row), and is tried again in %.0f s: %s",
             schedule.key,
@@ -199,6 +201,14 @@ class Ticker:
         if text != schedule.last_error:
             store.fail_schedule(schedule.id, text, now=now)
         return retry.seconds()
+
+
+def _redacted(schedule: ScheduleRow, text: str) -> str:
+    try:
+        args, kwargs = decode(schedule.args), decode(schedule.kwargs)
+    except (ValueError, TypeError):  # as somebody's SQL may have written them
+        return text
+    return Redactor.of(schedule.name).text(text, args, kwargs)
 
 
 class _Retry:

@@ -60,12 +60,13 @@ def test_the_same_worker_and_attempt_are_another_claim_after_the_attempt_was_giv
     assert store.finish([outcome(new)], now=clock.now)[0].stored
 
 
-def test_an_outcome_after_a_rescue_changes_nothing(store, make, clock):
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_outcome_after_a_rescue_changes_nothing(store, make, clock, kind):
     worker = make.worker()
     job = make.running(worker)
     (rescued,) = store.rescue(worker_id=worker, now=clock.now)
 
-    (ended,) = store.finish([outcome(job)], now=clock.now)
+    (ended,) = store.finish([outcome(job, kind)], now=clock.now)
 
     assert (ended.state, ended.stored) == ("scheduled", False)
     assert make.again(job) == rescued

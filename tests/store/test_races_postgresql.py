@@ -79,6 +79,25 @@ def test_a_finish_that_waited_for_another_one_is_late(shared, store, make, clock
     assert make.again(job).result is None
 
 
+@pytest.mark.parametrize("kind", [COMPLETED, RETRY])
+def test_a_finish_locks_in_the_order_of_ids_in_whatever_order_outcomes_come(
+    shared, store, open_store, make, clock, worker, kind
+):
+    first, held, last = make.claimed(worker, count=3)
+    other = open_store()
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            shared.cancel([held.id], now=clock.now)
+            outcomes = [outcome(job, kind, delay=60.0) for job in (last, held, first)]
+            waiting = pool.submit(store.finish, outcomes, clock.now)
+            wait_until(somebody_waits, "the finish waits for the row that is held")
+            locked = other.locked([first.id, held.id, last.id])
+        waiting.result(TIMEOUT)
+
+    assert locked == {first.id, held.id}, "what comes behind the row that it waits for is not locked yet"
+
+
 def test_a_finish_that_waited_for_a_release_and_a_new_claim_is_late(shared, store, make, clock, worker, job):
     def again():
         shared.release([job], now=clock.now)

@@ -8,7 +8,7 @@
 UPDATE django_jobs_job
 SET state = 'running',
     attempt = attempt + 1,
-    claims = claims + 1,
+    claims = claims % 2147483647 + 1,
     attempted_at = COALESCE(:now::timestamptz, statement_timestamp()),
     worker_id = :worker_id::bigint
 WHERE id = ANY (ARRAY(

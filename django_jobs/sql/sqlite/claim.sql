@@ -4,7 +4,7 @@
 UPDATE django_jobs_job
 SET state = 'running',
     attempt = attempt + 1,
-    claims = claims + 1,
+    claims = claims % 2147483647 + 1,
     attempted_at = :now,
     worker_id = :worker_id
 WHERE id IN (

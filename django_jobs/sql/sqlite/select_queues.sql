@@ -3,7 +3,7 @@
 WITH looked AS MATERIALIZED (
     SELECT * FROM (
         SELECT * FROM (
-            SELECT priority AS rank, run_after AS moment, {looked columns}
+            SELECT priority AS rank, +run_after AS moment, {looked columns}
             FROM django_jobs_job
             WHERE state = 'available' AND queue_name = :after_queue AND priority = :after_rank
               AND (run_after, id) > (:after_moment, :after_id)
@@ -12,7 +12,7 @@ WITH looked AS MATERIALIZED (
         )
         UNION ALL
         SELECT * FROM (
-            SELECT priority AS rank, run_after AS moment, {looked columns}
+            SELECT priority AS rank, +run_after AS moment, {looked columns}
             FROM django_jobs_job
             WHERE state = 'available' AND queue_name = :after_queue AND priority < :after_rank
             ORDER BY priority DESC, run_after, id
@@ -20,7 +20,7 @@ WITH looked AS MATERIALIZED (
         )
         UNION ALL
         SELECT * FROM (
-            SELECT priority AS rank, run_after AS moment, {looked columns}
+            SELECT priority AS rank, +run_after AS moment, {looked columns}
             FROM django_jobs_job
             WHERE state = 'available' AND queue_name > :after_queue
             ORDER BY queue_name, priority DESC, run_after, id

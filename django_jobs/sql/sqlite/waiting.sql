@@ -18,5 +18,5 @@ WITH RECURSIVE heads AS (
     FROM heads CROSS JOIN django_jobs_job AS head ON head.id = heads.id
     LIMIT :most
 )
-SELECT head.queue_name, head.priority, head.run_after, :now
+SELECT head.queue_name, head.priority, +head.run_after, :now
 FROM heads CROSS JOIN django_jobs_job AS head ON head.id = heads.id

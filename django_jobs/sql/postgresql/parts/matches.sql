@@ -4,6 +4,8 @@
 -- tenth of the rows, and so reads them in the order of the index whatever the statistics say; LIMIT 20000 around it, beyond
 -- all that is asked for, bounds that part: of millions it would make a plan so dear that it is compiled first (jit), which
 -- takes longer than the search.
+-- Tags are compared as JSON with a word, too: made into text, one with an escape that no text can hold (\u0000) would fail
+-- the search of all.
 , numbered AS MATERIALIZED (
     SELECT row_number() OVER () AS number, looked.* FROM looked
 ), matching AS MATERIALIZED (
@@ -23,7 +25,7 @@
       AND (:tag::text IS NULL OR position(:tag::text IN tags::text) > 0)
       AND (:word::text IS NULL OR position(:word::text IN name) > 0 OR unique_key = :word::text OR CASE
            WHEN json_typeof(tags) = 'array'
-           THEN EXISTS (SELECT FROM json_array_elements_text(tags) AS each WHERE each = :word::text) END)
+           THEN EXISTS (SELECT FROM json_array_elements(tags) AS each WHERE each::text = :word_as_tag::text) END)
     ORDER BY number
     LIMIT :most
 )

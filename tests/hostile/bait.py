@@ -1,0 +1,3 @@
+"""What no row can have imported."""
+
+raise AssertionError("a row's name was imported")
