@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django_jobs.databases import jobs_database
+from django_jobs.operations.filters import checked_id
 from django_jobs.store import django_store
 from django_jobs.store.rows import WorkerRow
 
@@ -14,12 +15,12 @@ if TYPE_CHECKING:
 
 def quiet_worker(worker_id: int, *, using: str | None = None) -> WorkerRow | None:
     """Ask a worker to claim no more jobs; what it runs goes on. None: there is no such worker that is alive."""
-    return django_store(jobs_database(using)).ask_worker(worker_id, quiet=True)
+    return django_store(jobs_database(using)).ask_worker(checked_id(worker_id, "worker_id"), quiet=True)
 
 
 def unquiet_worker(worker_id: int, *, using: str | None = None) -> WorkerRow | None:
     """Let a quiet worker claim jobs again. None: there is no such worker that is alive."""
-    return django_store(jobs_database(using)).ask_worker(worker_id, quiet=False)
+    return django_store(jobs_database(using)).ask_worker(checked_id(worker_id, "worker_id"), quiet=False)
 
 
 def stop_worker(worker_id: int, *, using: str | None = None) -> WorkerRow | None:
@@ -28,7 +29,7 @@ def stop_worker(worker_id: int, *, using: str | None = None) -> WorkerRow | None
     A supervisor (``runjobs --processes``) does not start another process in its place; systemd or Kubernetes do, unless
     told not to.
     """
-    return django_store(jobs_database(using)).ask_worker(worker_id, stop=True)
+    return django_store(jobs_database(using)).ask_worker(checked_id(worker_id, "worker_id"), stop=True)
 
 
 def state_of(worker: Worker, now: Any) -> str:
