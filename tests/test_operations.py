@@ -603,3 +603,16 @@ def test_criteria_have_a_way_for_each_state(one_of_each):
 
     for state in ("pending", "scheduled", "running", "completed", "failed", "cancelled"):
         assert store.select(Criteria(state)).ids == [getattr(one_of_each, state)]
+
+
+@pytest.mark.parametrize("ask", [operations.quiet_worker, operations.unquiet_worker, operations.stop_worker])
+@pytest.mark.parametrize("worker_id", ["5", None, True, 2**64])
+def test_what_is_no_id_of_a_worker_is_refused_before_any_sql(ask, worker_id, django_assert_num_queries):
+    with django_assert_num_queries(0), pytest.raises(InvalidFilter, match="worker_id has"):
+        ask(worker_id)
+
+
+@pytest.mark.parametrize("given", ["failed", 5, None])
+def test_arguments_are_searched_by_a_filter(given, django_assert_num_queries):
+    with django_assert_num_queries(0), pytest.raises(InvalidFilter, match="give a Filter"):
+        operations.search_arguments(given, "ann")

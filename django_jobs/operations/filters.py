@@ -79,7 +79,7 @@ class Filter:
         for field in ("created_before", "created_after", "finished_after"):
             self._set(field, checked_moment(getattr(self, field), field))
         if self.worker_id is not None:
-            _whole(self.worker_id, "worker_id")
+            checked_id(self.worker_id, "worker_id")
         if self.priority is not None:
             _priority(self.priority)
 
@@ -198,10 +198,11 @@ def _states(state: Any) -> tuple[str, ...]:
 def _ids(ids: Any) -> tuple[int, ...]:
     if isinstance(ids, str) or not isinstance(ids, Iterable):
         raise InvalidFilter(f"ids is {shown(ids)}; it must be the ids of jobs, in a list.")
-    return tuple(sorted({_whole(each, "ids") for each in ids}))
+    return tuple(sorted({checked_id(each, "ids") for each in ids}))
 
 
-def _whole(value: Any, field: str) -> int:
+def checked_id(value: Any, field: str) -> int:
+    """A number that ids can be. Raises InvalidFilter."""
     if not isinstance(value, int) or isinstance(value, bool) or not -_LARGEST_ID <= value <= _LARGEST_ID:
         raise InvalidFilter(f"{field} has {shown(value)}; an id is a whole number of 64 bits.")
     return int.__int__(value)

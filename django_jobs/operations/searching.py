@@ -64,6 +64,9 @@ def search_arguments(
     :raises InvalidFilter: for a text that no argument can have, or a filter with ids.
     """
     wanted = Wanted(text)
+    given: Any = jobs
+    if not isinstance(given, Filter):
+        raise InvalidFilter(f"search_arguments() got {shown(given)}; give a Filter.")
     if jobs.ids is not None:
         raise InvalidFilter("ids can't be searched by their arguments; give other criteria.")
     store = django_store(jobs_database(using))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django_jobs.databases import jobs_database
-from django_jobs.operations.filters import InvalidFilter
-from django_jobs.serialization import shown
+from django_jobs.operations.filters import checked_id
 from django_jobs.store import django_store
 from django_jobs.store.rows import WorkerRow
 
@@ -16,12 +15,12 @@ if TYPE_CHECKING:
 
 def quiet_worker(worker_id: int, *, using: str | None = None) -> WorkerRow | None:
     """Ask a worker to claim no more jobs; what it runs goes on. None: there is no such worker that is alive."""
-    return _ask(worker_id, using, quiet=True)
+    return django_store(jobs_database(using)).ask_worker(checked_id(worker_id, "worker_id"), quiet=True)
 
 
 def unquiet_worker(worker_id: int, *, using: str | None = None) -> WorkerRow | None:
     """Let a quiet worker claim jobs again. None: there is no such worker that is alive."""
-    return _ask(worker_id, using, quiet=False)
+    return django_store(jobs_database(using)).ask_worker(checked_id(worker_id, "worker_id"), quiet=False)
 
 
 def stop_worker(worker_id: int, *, using: str | None = None) -> WorkerRow | None:
@@ -30,18 +29,7 @@ def stop_worker(worker_id: int, *, using: str | None = None) -> WorkerRow | None
     A supervisor (``runjobs --processes``) does not start another process in its place; systemd or Kubernetes do, unless
     told not to.
     """
-    return _ask(worker_id, using, stop=True)
-
-
-def _ask(
-    worker_id: Any, using: str | None, quiet: bool | None = None, stop: bool = False
-) -> WorkerRow | None:
-    """Ask it. Raises InvalidFilter for what is no id."""
-    if not isinstance(worker_id, int) or isinstance(worker_id, bool):
-        raise InvalidFilter(f"worker_id is {shown(worker_id)}; the id of a worker is a whole number.")
-    if not 0 < worker_id < 2**63:  # more than a database has
-        return None
-    return django_store(jobs_database(using)).ask_worker(worker_id, quiet, stop)
+    return django_store(jobs_database(using)).ask_worker(checked_id(worker_id, "worker_id"), stop=True)
 
 
 def state_of(worker: Worker, now: Any) -> str:
