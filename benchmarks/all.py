@@ -58,7 +58,7 @@ PARTS = (
         "enqueue", ("enqueue",), ("--singles", "5", "--transactions", "1", "--many", "200", "--rounds", "1")
     ),
     Part("scale", ("scale",), ("--rows", "100,200", "--calls", "2", "--pages", "1")),
-    Part("pages", ("pages",), ("--rows", "3000", "--calls", "1")),
+    Part("pages", ("pages",), ("--rows", "3000", "--calls", "1", "--only", "all")),
     Part(
         "peers",
         ("peers",),

@@ -35,7 +35,7 @@ def fill_shop(meter: Meter, count: int) -> None:
     shop.add_history()
     shop.add_present()
     add_workers()
-    add_statistics()
+    add_statistics(MONTH if count >= 100_000 else 3600)
     add_schedules(count)
 
 
@@ -170,12 +170,12 @@ def add_workers() -> None:
     Leadership.objects.create(name="keeper", holder="shop", acquired_at=now - day, expires_at=now + day)
 
 
-def add_statistics() -> None:
-    """What became of jobs within a month, by as long spans as are kept."""
+def add_statistics(seconds: int) -> None:
+    """What became of jobs within that time, by as long spans as are kept."""
     from django_jobs.models import Stat
 
     def rows() -> Iterator[Stat]:
-        for start, minutes in spans(dt.datetime.now(dt.UTC)):
+        for start, minutes in spans(dt.datetime.now(dt.UTC), seconds):
             for place, name in enumerate(NAMES):
                 kinds = [("completed", ""), ("retried", ERRORS[place % 3]), ("failed", ERRORS[place % 3])]
                 for outcome, error in kinds if place % 4 == 0 else kinds[:1]:
@@ -198,9 +198,9 @@ def add_statistics() -> None:
         Stat.objects.bulk_create(batch)
 
 
-def spans(now: dt.datetime) -> Iterator[tuple[dt.datetime, int]]:
-    """The beginnings of a month's spans, and their minutes: by the hour, by ten minutes, by the minute."""
-    moment = (now - dt.timedelta(seconds=MONTH)).replace(minute=0, second=0, microsecond=0)
+def spans(now: dt.datetime, seconds: int) -> Iterator[tuple[dt.datetime, int]]:
+    """The beginnings of the spans of that time, and their minutes: by the hour, by ten minutes, by the minute."""
+    moment = (now - dt.timedelta(seconds=seconds)).replace(minute=0, second=0, microsecond=0)
     while moment < now:
         age = now - moment
         minutes = 60 if age > dt.timedelta(hours=48) else 10 if age > dt.timedelta(hours=3) else 1
