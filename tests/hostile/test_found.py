@@ -58,16 +58,16 @@ def test_a_task_s_argument_that_contains_itself():
         tasks.noop.enqueue(endless())
 
 
-@pytest.mark.parametrize("worker_id", [2**63, -1, 0, 10**400])
+@pytest.mark.parametrize("worker_id", [2**63 - 1, -1, 0])
 def test_the_id_of_a_worker_that_no_database_has(worker_id):
     assert operations.quiet_worker(worker_id) is None
     assert operations.unquiet_worker(worker_id) is None
     assert operations.stop_worker(worker_id) is None
 
 
-@pytest.mark.parametrize("worker_id", [None, "1", True, 1.5])
+@pytest.mark.parametrize("worker_id", [None, "1", True, 1.5, 10**400])
 def test_what_is_no_id_of_a_worker(worker_id):
-    with pytest.raises(InvalidFilter, match="worker_id is"):
+    with pytest.raises(InvalidFilter, match="worker_id has"):
         operations.stop_worker(worker_id)
 
 
