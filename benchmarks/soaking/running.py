@@ -125,15 +125,6 @@ class Run:
         self.ledger.look()
         return self.ledger.tally()
 
-    def other_lines(self) -> list[str]:
-        """What the workers logged, except of what the jobs do on purpose."""
-        lines = [
-            line
-            for each in self.workers.values()
-            for line in each.log.read_text(errors="replace").splitlines()
-        ]
-        return [line for line in lines if " WARNING " in line or " ERROR " in line or "Traceback" in line]
-
 
 @contextlib.contextmanager
 def start(database: Database, meter: Meter, minutes: float, rate: float) -> Iterator[Run]:
