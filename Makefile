@@ -31,13 +31,8 @@ demo: install  ## Index the installed Django's source with background jobs, and 
 serve: install  ## Bring up a site with a worker, a login and something to look at; says where
 	@DEMO=1 $(BIN)/python manage.py serve $(ARGS)
 
-test: install  ## Run the test suite on SQLite, then on PostgreSQL
-	@sqlite=0; postgresql=0; \
-	$(MAKE) --no-print-directory test-sqlite || sqlite=$$?; \
-	$(MAKE) --no-print-directory test-postgresql || postgresql=$$?; \
-	[ $$sqlite -eq 0 ] || echo 'The tests failed on SQLite.' >&2; \
-	[ $$postgresql -eq 0 ] || echo 'The tests failed on PostgreSQL.' >&2; \
-	[ $$sqlite -eq 0 ] && [ $$postgresql -eq 0 ]
+test: install  ## Run the test suite on SQLite, then on PostgreSQL (both at once with --jobs=2 --output-sync=target)
+	@$(MAKE) --no-print-directory --keep-going test-sqlite test-postgresql
 
 test-sqlite: install  ## Run the test suite on SQLite
 	@$(PYTEST) --database sqlite $(ARGS)

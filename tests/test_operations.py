@@ -125,9 +125,9 @@ class TestFilter:
             (functools.partial(operations.update, priority=5), "failed"),
         ],
     )
-    def test_where_no_state_is_left_there_are_no_jobs(self, one_of_each, operation, state):
-        """Not any: the states that were given are not those of the operation."""
-        assert operation(Filter(state=state)).done == 0
+    def test_states_of_no_use_to_an_operation_are_never_any_state(self, one_of_each, operation, state):
+        with pytest.raises(InvalidFilter, match="can't be done to such a job"):
+            operation(Filter(state=state))
         assert operation(Filter(state=[])).done == 0
 
     def test_in_words(self):
