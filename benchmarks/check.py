@@ -69,7 +69,10 @@ class Check(Benchmark):
         raise NotImplementedError("it runs other benchmarks")
 
     def run(self, arguments: Sequence[str]) -> int:
-        options = self.parser().parse_args(arguments)
+        parser = self.parser()
+        options = parser.parse_args(arguments)
+        if not options.record and not options.file.exists():
+            parser.error(f"{options.file} is not there, so nothing could be lost: write it with --record")
         before = conditions()
         recorded = json.loads(options.file.read_text()) if options.file.exists() else {"figures": {}}
         vendors = options.database or VENDORS

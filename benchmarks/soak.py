@@ -26,7 +26,7 @@ class Soak(Benchmark):
     tells how soon jobs start after their commit (and, to compare with, how long another process takes to answer that
     does nothing else), memory and CPU of each process, and the size of the tables; and in the end whether memory grows,
     sizes are bounded and times are flat, by the rules of `benchmarks/soaking/verdicts.py`. The exit code is 1 when
-    anything is lost or grows.
+    anything is lost, grows or rises.
     """
 
     name = "soak"
@@ -88,7 +88,7 @@ class Soak(Benchmark):
         parser.add_argument("--plot", metavar="FILE", help="draw it too, as PNG (one for each database)")
 
     def run(self, arguments: Sequence[str]) -> int:
-        """The command. Returns 1 when anything is lost or grows."""
+        """The command. Returns 1 when anything is lost, grows or rises."""
         options = self.parser().parse_args(arguments)
         result = self.results(options, arguments)
         print(json.dumps(result) if options.json else self.report(result), flush=True)

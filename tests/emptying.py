@@ -31,7 +31,9 @@ def note_what_migrate_made() -> None:
 
 
 def clean_up(test: TransactionTestCase) -> None:
-    if test.reset_sequences:  # those of what is left alone, too: their next row would have the number of the first
+    if (
+        test.reset_sequences
+    ):  # those of what is left alone, too: their next row would have the number of the first
         djangos_way(test)
         return
     for alias in test._databases_names(include_mirrors=False):  # type: ignore[attr-defined]

@@ -82,7 +82,8 @@ def conditions() -> dict[str, Any]:
             "cpu": _cpu_name(),
             "cores": os.cpu_count(),
             "memory_gb": _memory(),
-            "system": f"{platform.system()} {platform.release()}",
+            # Not what a host calls its own build of the kernel: that says which machine it was, and nothing about it.
+            "system": f"{platform.system()} {platform.release().partition('-')[0]}",
             "load": round(os.getloadavg()[0], 2),
         },
         "versions": {

@@ -79,6 +79,14 @@ def test_a_loss_is_told_by_the_exit_code(check):
     }
 
 
+def test_without_a_record_it_says_so(check, capsys):
+    with pytest.raises(SystemExit) as ended:
+        check({"sqlite: a": ([1.0], [1.0])})
+
+    assert ended.value.code == 2
+    assert "write it with --record" in capsys.readouterr().err
+
+
 def test_to_record_one_database_keeps_the_figures_of_the_other(check):
     check({"sqlite: a": ([1.0], [1.0])}, "--record")
     check({"postgresql: a": ([2.0], [2.0])}, "--record")

@@ -74,6 +74,7 @@ def test_the_conditions_name_machine_versions_and_date():
     assert found["date"] in line
     assert f"{found['machine']['cores']} cores" in line
     assert f"django {found['versions']['django']}" in line
+    assert "-" not in found["machine"]["system"]
 
 
 def test_a_benchmark_of_both_databases_runs_each_in_a_process_of_its_own(database_url):

@@ -65,10 +65,11 @@ class Post:
 
     def members(self) -> list[psutil.Process]:
         """The process and its children, such as those of a supervisor."""
-        if self.process is None or self.process.poll() is not None:
+        process = self.process  # which another thread replaces when it has ended
+        if process is None or process.poll() is not None:
             return []
         with contextlib.suppress(psutil.Error):
-            parent = psutil.Process(self.process.pid)
+            parent = psutil.Process(process.pid)
             return [parent, *parent.children()]
         return []
 

@@ -99,12 +99,17 @@ class ServerDatabase:
         """Kill one session's process: the server takes that for a crash, and recovers."""
         pids = sorted(self._sessions())
         if pids:
-            os.kill(pids[int(whom * len(pids))], signal.SIGKILL)
+            self._end(pids[int(whom * len(pids))], signal.SIGKILL)
 
     def terminate_sessions(self) -> None:
         """End all sessions, in order; whoever wants can come again at once."""
         for pid in self._sessions():
-            os.kill(pid, signal.SIGTERM)
+            self._end(pid, signal.SIGTERM)
+
+    @staticmethod
+    def _end(pid: int, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):  # its client has ended it since: other faults go on
+            os.kill(pid, number)
 
     def freeze(self) -> Callable[[], None]:
         """Stop all its processes, as a host does that is moved; what is returned lets them go on."""

@@ -134,7 +134,6 @@ class Enqueuer:
         doomed = [id_ for kind, id_ in chosen if kind == "doomed"]
         others = [id_ for kind, id_ in chosen if kind not in ("doomed", "poison")]
         if doomed:
-            note("retries", ids=doomed)
             operations.retry(doomed)
         elif others and self.rng.random() < 0.5:
             note("cancels", ids=others)

@@ -65,7 +65,6 @@ class Story:
     rolled_back: set[str] = field(default_factory=set)
     cancels: set[int] = field(default_factory=set)
     cancelled: set[int] = field(default_factory=set)
-    retries: set[int] = field(default_factory=set)
     began: Counter[tuple[int, int]] = field(default_factory=Counter)
     ended: Counter[tuple[int, int]] = field(default_factory=Counter)
     raised: set[tuple[int, int]] = field(default_factory=set)
@@ -100,8 +99,6 @@ class Story:
                 self.cancels.update(line["ids"])
             case "cancelled":
                 self.cancelled.update(line["ids"])
-            case "retries":
-                self.retries.update(line["ids"])
             case "began":
                 self.began[line["id"], line["claims"]] += 1
                 self.runs[line["id"], line["claims"]] = (line["pid"], line["at"])

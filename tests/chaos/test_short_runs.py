@@ -7,7 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers import ServerError, find_binaries
+
 ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def server_of_its_own(database_name: str) -> None:
+    """On PostgreSQL a run starts a server, which it ill-treats: the one that DATABASE_URL names would not do."""
+    if database_name == "postgresql":
+        try:
+            find_binaries()
+        except ServerError as error:
+            pytest.skip(str(error))
 
 
 def run(module: str, *arguments: str) -> str:

@@ -18,7 +18,7 @@ from tests.faults.failing import AFTER, BEFORE, Failures, closed, deadlock, lock
 from tests.waiting import eventually
 from tests.workload.models import Effect
 
-ALL = bool(os.environ.get("DJANGO_JOBS_TEST_ALL_FAULTS"))
+ALL = os.environ.get("DJANGO_JOBS_TEST_ALL_FAULTS", "0") != "0"
 FAULTS = {
     "connection lost before": (closed, BEFORE, True),
     "connection lost after": (closed, AFTER, True),
