@@ -111,4 +111,7 @@ def run_schedule_now(key: str, *, using: str | None = None) -> JobRow | None:
     schedule = get_schedule(key, using=using)
     if schedule is None:
         return None
-    return django_store(jobs_database(using)).run_schedule(schedule.id, *job_of(schedule, None))
+    job = django_store(jobs_database(using)).run_schedule(schedule.id, *job_of(schedule, None))
+    if job is not None and using is not None:
+        job.using = using
+    return job

@@ -349,6 +349,7 @@ class TestEnqueue:
             (["tests.command.gret"], "Did you mean tests.command.greet"),
             (["tests.command.greet", "--args", "[1, 2, 3]"], "tests.command.greet: "),
             (["tests.command.greet", "1", "two"], r"""a JSON list: --args '\[1,"two"\]'$"""),
+            (["tests.command.greet", "NaN", "1e999"], r"""a JSON list: --args '\["NaN","1e999"\]'$"""),
             (["tests.command.greet", "--args", "{}"], "is not JSON of the right kind; write '\\[1,"),
             (["tests.command.greet", "--kwargs", "[nonsense"], "is not JSON of the right kind"),
             (["tests.command.greet", "--priority", "101"], "priority of tests.command.greet is 101"),

@@ -8,6 +8,8 @@ from django_jobs import job, operations
 from django_jobs.databases import jobs_database
 from django_jobs.models import Job
 from django_jobs.operations import InvalidFilter
+from django_jobs.operations.filters import as_filter
+from django_jobs.store import django_store
 
 
 @pytest.fixture(autouse=True)
@@ -93,3 +95,17 @@ def test_a_job_of_another_one_is_not_taken_for_that_of_its_id_here(db, django_as
     ):
         operation([row])
     assert Job.objects.get().state == "available"
+
+
+def test_a_job_that_says_nothing_is_taken_for_one_of_the_database_that_was_named(db):
+    """As a worker's rows, and those that signals bring: they may be of any."""
+    (row,) = django_store("default").get([job(name="tests.untold")(lambda: None).enqueue().id])
+
+    assert as_filter(row, "other").id_list == (row.id,)
+    assert as_filter([row], None).id_list == (row.id,)
+
+
+def test_a_changed_job_knows_the_database_that_it_was_read_from(db):
+    row = operations.get(job(name="tests.changed")(lambda: None).enqueue().id, using="default")
+
+    assert operations.edit(row, priority=3).using == "default"

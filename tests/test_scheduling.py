@@ -143,6 +143,9 @@ class TestOperations:
         assert job.metadata == {"schedule": "send", "tick": None}
         assert get_schedule("send").last_tick is None
 
+    def test_run_now_in_a_database_that_was_named(self):
+        assert run_schedule_now("send", using="default").using == "default"
+
     def test_run_now_of_what_is_not_there(self):
         assert run_schedule_now("nothing") is None
 

@@ -130,7 +130,7 @@ class OverviewPage(RoomAdmin):
         period = period_of(request)
         now, workers, queues, problems = situation()
         counts = totals(queues)
-        if counts[State.AVAILABLE].capped and counts[State.AVAILABLE] < MOST:
+        if (queues.is_cut or counts[State.AVAILABLE].capped) and counts[State.AVAILABLE] < MOST:
             counts = operations.counts()
         context: dict[str, Any] = {
             "now": now,

@@ -66,7 +66,7 @@ def edit(
         encoded = checked_arguments(
             job, job.args if args is None else args, job.kwargs if kwargs is None else kwargs
         )
-    return django_store(alias_of(job, using)).edit(
+    changed = django_store(alias_of(job, using)).edit(
         job,
         *encoded,
         queue_name=queue_name,
@@ -74,6 +74,10 @@ def edit(
         run_after=run_after,
         max_attempts=max_attempts,
     )
+    known = using or getattr(job, "using", None)
+    if changed is not None and known is not None:
+        changed.using = known
+    return changed
 
 
 def checked_arguments(job: JobRow, args: Any, kwargs: Any) -> tuple[str, str]:

@@ -16,7 +16,6 @@ from django_jobs.exceptions import InvalidJob
 from django_jobs.options import EARLIEST, LATEST
 from django_jobs.serialization import find_problem, shown
 from django_jobs.states import State
-from django_jobs.store.following import alias_of
 from django_jobs.store.rows import JobRow
 from django_jobs.store.selecting import Criteria
 from django_jobs.tags import tag_of
@@ -165,9 +164,9 @@ def as_filter(jobs: Any, using: str | None) -> Filter:
 def _id_of(job: Any, using: str | None) -> Any:
     if not isinstance(job, JobRow):
         return job
-    known, asked = alias_of(job, None), jobs_database(using)
-    # Another job has that id there.
-    if known != asked:
+    known, asked = getattr(job, "using", None), jobs_database(using)
+    # Another job has that id there. A row that says nothing may be of any: a worker's, or one that a signal brought.
+    if known is not None and known != asked:
         raise InvalidFilter(
             f"Job {job.id} is in the database {known!r}, and not in {asked!r}: give using={known!r}."
         )

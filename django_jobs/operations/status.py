@@ -56,6 +56,13 @@ class QueueStatus(NamedTuple):
         return self.completed / (RECENT.total_seconds() / 60)
 
 
+class Queues(list[QueueStatus]):
+    """How queues stand. ``is_cut``: more queues and priorities wait than were looked at, and what waits there is not
+    counted."""
+
+    is_cut: bool = False
+
+
 def queue_status(*, using: str | None = None, now: dt.datetime | None = None) -> list[QueueStatus]:
     """How each queue stands that has jobs which have not completed, has had any lately, is served by name, or has a
     row, by name.
@@ -76,12 +83,13 @@ def live_workers(store: Store, now: dt.datetime | None = None) -> tuple[dt.datet
 
 def queues_of(
     store: Store, alias: str, workers: Iterable[LiveWorker], now: dt.datetime | None = None
-) -> list[QueueStatus]:
+) -> Queues:
     """:func:`queue_status`, with the workers that are known already."""
     from django_jobs.models import Queue
 
     oldest: dict[str, float] = {}
-    for head in store.waiting(MOST_HEADS, now):
+    heads = store.waiting(MOST_HEADS, now)
+    for head in heads:
         age = max(0.0, (head.now - head.due).total_seconds())
         oldest[head.queue_name] = max(age, oldest.get(head.queue_name, 0.0))
     # A queue of which there is nothing but completed and cancelled jobs is of the past.
@@ -94,7 +102,7 @@ def queues_of(
     paused = dict(Queue.objects.using(alias).values_list("name", "paused_at"))
     serving = served_by(workers)
     everywhere = serving.pop(EVERY_QUEUE, ())
-    return [
+    queues = Queues(
         QueueStatus(
             name,
             **{state: counts.get(name, {}).get(state, _NONE) for state in COUNTED},
@@ -106,14 +114,16 @@ def queues_of(
             paused_at=paused.get(name),
         )
         for name in sorted({*counts, *oldest, *recent, *paused, *serving})
-    ]
+    )
+    queues.is_cut = len(heads) == MOST_HEADS
+    return queues
 
 
 def totals(queues: Iterable[QueueStatus]) -> dict[str, Count]:
     """How many jobs of all queues together are in each of the states that queues are counted by.
 
     As :func:`~django_jobs.operations.counts` would say it, without asking again; but where so many queues wait that few
-    available jobs of each are counted, it may be "more than" less.
+    available jobs of each are counted, it may be "more than" less, and of :attr:`Queues.is_cut` ones it is less.
     """
     queues = list(queues)
     found = {}

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _, ngettext
 
 from django_jobs.databases import jobs_database
 from django_jobs.operations.acting import aware
-from django_jobs.operations.status import QueueStatus, live_workers, queues_of
+from django_jobs.operations.status import Queues, QueueStatus, live_workers, queues_of
 from django_jobs.store import Store, django_store
 from django_jobs.store.statistics import LiveWorker
 
@@ -57,7 +57,7 @@ class Situation(NamedTuple):
 
     now: dt.datetime
     workers: list[LiveWorker]
-    queues: list[QueueStatus]
+    queues: Queues
     problems: list[Problem]
 
 

@@ -20,6 +20,7 @@ from django_jobs.store.answers import Cancelled, Ended, HeldJob, Merged, Release
 from django_jobs.store.bulk import BulkStatements
 from django_jobs.store.claims import claimed
 from django_jobs.store.guarantees import Guarantees
+from django_jobs.store.part import DEADLOCKS
 from django_jobs.store.rows import (
     ID,
     JOB_COLUMNS,
@@ -201,6 +202,7 @@ class Store(ScheduleStatements, StatisticsStatements, BulkStatements, WorkerStat
 
         One whose unique key another job holds is not, and harms none of the others.
         """
+        deadlocks = 0
         for _ in range(ROUNDS - 1):
             try:
                 with self.session.savepoint():
@@ -208,8 +210,10 @@ class Store(ScheduleStatements, StatisticsStatements, BulkStatements, WorkerStat
             except IntegrityError:
                 pass  # A job with the same key that was just being inserted was not seen, but waited for. Now it is.
             except OperationalError as error:
-                # It locks rows, then takes keys; who inserts several keys may have had some, and want others.
-                if not self.is_deadlock(error):
+                # It locks rows, then takes keys; who inserts several keys may have had some, and want others. What the
+                # transaction had before it keeps, though, and a circle over that closes again.
+                deadlocks += 1
+                if deadlocks > DEADLOCKS or not self.is_deadlock(error):
                     raise
         return self._retry(ids, now)
 

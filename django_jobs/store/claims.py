@@ -10,13 +10,14 @@ from typing import Any
 from django_jobs.serialization import Undecodable, stored_timestamp
 from django_jobs.store.rows import CLAIMS, ERRORS, ID, NAME, PRIORITY, RUN_AFTER, JobRow
 
+_name = itemgetter(NAME)
 _by_time = itemgetter(RUN_AFTER, ID)
 _by_priority = itemgetter(PRIORITY)
 
 
 def claimed(rows: list[tuple[Any, ...]]) -> list[JobRow]:
     """The jobs of a claim, in their order."""
-    if bytes in {row[NAME].__class__ for row in rows}:  # of SQLite: somebody's SQL has written no text there
+    if bytes in set(map(type, map(_name, rows))):  # of SQLite: somebody's SQL has written no text there
         rows[:] = [(*row[:NAME], _text(row[NAME]), *row[NAME + 1 :]) for row in rows]
     if len(rows) > 1:
         try:

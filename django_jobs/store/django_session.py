@@ -46,10 +46,15 @@ class DjangoSession(Session):
 
     @property
     def in_transaction(self) -> bool:
-        return connections[self.alias].in_atomic_block
+        connection = connections[self.alias]
+        # Without autocommit, too: who has turned that off ends the transaction.
+        return connection.in_atomic_block or not connection.get_autocommit()
 
     def savepoint(self) -> AbstractContextManager[None]:
-        if self.in_transaction:
+        connection = connections[self.alias]
+        # Without autocommit SQLite's driver begins a transaction with the first write: a savepoint before that, let go,
+        # would commit.
+        if connection.in_atomic_block or (connection.vendor != "sqlite" and self.in_transaction):
             return transaction.atomic(using=self.alias)
         return contextlib.nullcontext()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django_jobs.serialization import parse_timestamp
@@ -26,6 +27,18 @@ def inserted_row(row: tuple[Any, ...], job: NewJob, key: str | None = None, key_
     return JobRow(
         (*known, *times, *_NO_CLAIM_YET, *keys, *_NO_OUTCOME_YET, job.metadata, job.timeout, key_until)
     )
+
+
+def inserted_alike(
+    rows: Iterable[tuple[Any, ...]], jobs: Sequence[NewJob], times: tuple[Any, Any]
+) -> list[JobRow]:
+    """:func:`inserted_row` of jobs that have nothing of their own but the id and the arguments by position, which is
+    what most calls of one function have; a tenth of the time that thousands of them take.
+
+    :param times: run_after and created_at.
+    """
+    _, name, queue_name, _, *rest = inserted_row((0, *times), jobs[0]).values
+    return [JobRow((row[0], name, queue_name, job[6], *rest)) for row, job in zip(rows, jobs, strict=True)]
 
 
 def is_usual(new: NewJob) -> bool:

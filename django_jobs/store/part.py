@@ -68,7 +68,7 @@ class StorePart(ABC):
             except OperationalError as error:
                 # Rows are locked in the order of ids and keys are taken in theirs, but a retry does both. Alone in its
                 # transaction, a statement that was ended for that has left nothing behind, and may be sent again.
-                if self.session.in_transaction or not self.is_deadlock(error):
+                if not self.is_deadlock(error) or self.session.in_transaction:
                     raise
         return self.session.fetch(chosen, parameters)
 

@@ -14,7 +14,7 @@ from django_jobs.store.answers import Ended, Merged, Retried, Ticked, retried
 from django_jobs.store.base import Store
 from django_jobs.store.claims import by_claim, started_before
 from django_jobs.store.guarantees import Guarantees
-from django_jobs.store.inserting import inserted_row, is_usual, usual_parameters
+from django_jobs.store.inserting import inserted_alike, inserted_row, is_usual, usual_parameters
 from django_jobs.store.outcomes import COMPLETED, RETRY, SNOOZED, completed_as_told, plainly_completed
 from django_jobs.store.rows import (
     ID,
@@ -145,6 +145,8 @@ class SQLiteStore(Store):
         )
         rows.sort()
         created_at = self._time(now)
+        if alike:
+            return inserted_alike(rows, new, (due[first.run_after, first.delay], created_at))
         return [
             inserted_row((row[0], due[job[4], job[5]], created_at), job)
             for row, job in zip(rows, new, strict=True)

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from django.db import OperationalError
 
 from django_jobs.states import WAITING
+from django_jobs.store.part import DEADLOCKS
 from django_jobs.store.rows import ID, Duplicate, JobRow, NewJob
 from django_jobs.store.sessions import Session
 
@@ -113,6 +114,7 @@ def _settled(
     keys = sum(job.unique_key is not None for job in wanted.values())
     if keys < 2 or is_deadlock is None or not session.in_transaction:
         return _settle(session, wanted, insert, replace, seen)
+    deadlocks = 0
     for _ in range(ORDERLY_ROUNDS):
         try:
             with session.savepoint():
@@ -120,8 +122,11 @@ def _settled(
         except _OutOfOrder:
             pass
         except OperationalError as error:
-            # Rows that are to be replaced, and those of an operator's retry, are locked in no order with the keys.
-            if not is_deadlock(error):
+            # Rows that are to be replaced, and those of an operator's retry, are locked in no order with the keys. But
+            # what the transaction had before it keeps: a circle over that closes again each time, and each time both
+            # wait for the server to find it (deadlock_timeout, a second).
+            deadlocks += 1
+            if deadlocks > DEADLOCKS or not is_deadlock(error):
                 raise
     return _settle(session, wanted, insert, replace, seen)
 

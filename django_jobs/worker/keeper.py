@@ -147,7 +147,8 @@ class Keeper(Part):
         except Exception as error:
             self._failed_rescues += 1
             log_failure("rescue of lost jobs", self._failed_rescues, error)
-            self._rescue_at = now + min(pause_after(self._failed_rescues), interval)
+            # From now on: what failed may have taken longer than the pause.
+            self._rescue_at = time.monotonic() + min(pause_after(self._failed_rescues), interval)
 
     def rescue(self) -> None:
         """End the claims of workers whose lease ran out, and of those that have no row."""

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from django_jobs import operations
 from django_jobs.models import Job, Schedule, Stat, Worker
+from django_jobs.operations import status
 from testproject.demo.data import fill_history, fill_present
 from tests.admin.conftest import text_of, url, user_with
 from tests.factories import JobFactory
@@ -52,6 +53,18 @@ def test_it_tells_how_many_jobs_there_are_and_leads_to_them(admin: Client, shop:
             assert f'href="/admin/django_jobs/job/?state={state}"' in page
             assert f'<span class="dj-card-number">{count}</span>' in page
     assert "9 of 24 slots busy" in page
+
+
+def test_it_counts_what_waits_in_more_queues_than_are_looked_at(
+    admin: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status, "MOST_HEADS", 2)
+    for name in ("a", "b", "c"):
+        JobFactory(state="available", queue_name=name)
+
+    cards = {card.kind: card.number for card in admin.get(OVERVIEW).context["cards"]}
+
+    assert cards["available"] == 3
 
 
 def test_it_tells_what_is_wrong_and_leads_there(admin: Client, shop: dt.datetime) -> None:

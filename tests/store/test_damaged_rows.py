@@ -113,3 +113,19 @@ def test_times_with_a_zone_are_ordered_among_the_others(store, make, clock):
 
     assert [job.id for job in claimed] == [third.id, second.id, first.id]
     assert claimed[1].run_after == dt.datetime(2031, 1, 1, 0, 0, 1, tzinfo=dt.UTC)
+
+
+@pytest.mark.sqlite
+def test_a_worker_and_what_it_runs_are_told_whatever_their_times(shared, make, clock):
+    """On Django's connection, which fails on a column that has no such time."""
+    worker = make.worker()
+    job = make.running(worker)
+    write(job, "attempted_at", "2031-13-01 00:00:00")
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE django_jobs_worker SET heartbeat_at = '2031-13-01 00:00:00'")
+
+    (held,) = shared.held_jobs([worker], 3)
+    _, (live,) = shared.live_workers(now=clock.now)
+
+    assert (held.id, held.attempted_at) == (job.id, None)
+    assert (live.id, live.heartbeat_at.year) == (worker, 1970)

@@ -2,9 +2,11 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 
+from django_jobs.store.django_session import DjangoSession
 from django_jobs.store.outcomes import COMPLETED, RELEASED, RETRY, SNOOZED
 from django_jobs.store.rows import NewJob
 from tests.store.builders import TIMEOUT, outcome, update, wait_until
@@ -269,3 +271,32 @@ def test_a_merge_that_waited_for_the_end_is_late(shared, store, make, job):
 
     assert merged == []
     assert make.again(job).metadata == {}
+
+
+def test_a_deadlock_without_autocommit_is_told_as_it_is(shared, monkeypatch):
+    """The transaction has failed by then: the statement sent again would be told of that, and not of the deadlock."""
+    sent = []
+
+    def circle(self, statement, parameters):
+        sent.append(statement.name)
+        raise OperationalError("deadlock detected") from psycopg.errors.DeadlockDetected("deadlock detected")
+
+    transaction.set_autocommit(False)
+    try:
+        monkeypatch.setattr(DjangoSession, "fetch", circle)
+        with pytest.raises(OperationalError, match="deadlock"):
+            shared.cancel([1])
+    finally:
+        transaction.rollback()
+        transaction.set_autocommit(True)
+    assert sent == ["cancel"]
+
+
+def test_a_call_without_autocommit_takes_its_keys_back_to_a_savepoint(shared):
+    transaction.set_autocommit(False)
+    try:
+        with shared.session.savepoint():
+            assert connection.in_atomic_block
+    finally:
+        transaction.rollback()
+        transaction.set_autocommit(True)

@@ -3,11 +3,13 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
-from django.db import connection, connections, transaction
+from django.db import OperationalError, connection, connections, transaction
 
 from django_jobs.store import django_store
 from django_jobs.store.outcomes import FAILED
+from django_jobs.store.part import DEADLOCKS
 from django_jobs.store.postgresql import PostgreSQLStore
 from django_jobs.store.rows import NewJob
 from tests.store.builders import TIMEOUT, Recorder, outcome, update, wait_until
@@ -348,6 +350,30 @@ def test_a_deadlock_of_a_retry_and_an_insert_reaches_neither(store, make, clock)
     assert jobs[1].id == z.id
     assert [answer.job.id for answer in retried] == [z.id, failed.id]
     assert len([job for job in store.get({failed.id, jobs[0].id}) if job.holds_key]) == 1
+
+
+@pytest.mark.parametrize(
+    ("statement", "operation"),
+    [
+        ("_insert_unique", lambda store: store.insert_many([KEYED._replace(unique_key=key) for key in "ab"])),
+        ("_retry", lambda store: store.retry([1])),
+    ],
+    ids=["insert_many", "retry"],
+)
+def test_a_deadlock_over_what_the_transaction_had_before_is_told_soon(
+    shared, monkeypatch, statement, operation
+):
+    """The way back to the savepoint lets nothing of that go: each try ends in another one, after deadlock_timeout."""
+    tries = []
+
+    def circle(*args):
+        tries.append(args)
+        raise OperationalError("deadlock detected") from psycopg.errors.DeadlockDetected("deadlock detected")
+
+    monkeypatch.setattr(PostgreSQLStore, statement, circle)
+    with pytest.raises(OperationalError, match="deadlock"), transaction.atomic():
+        operation(shared)
+    assert len(tries) == 1 + DEADLOCKS
 
 
 # All at once

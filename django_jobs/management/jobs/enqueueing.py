@@ -21,9 +21,11 @@ from django_jobs.serialization import encode
 
 def _meant(word: str) -> Any:
     try:
-        return json.loads(word)
-    except ValueError:
+        value = json.loads(word)
+        encode(value)  # NaN and 1e999 can be read, and not be written
+    except (ValueError, RecursionError):
         return word
+    return value
 
 
 def _whole(text: str) -> int:
