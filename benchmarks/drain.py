@@ -73,14 +73,15 @@ class Drain(Benchmark):
         Column("log_bytes", "WAL B/job"),
         Column("written_bytes", "written B/job"),
         Column("connections", "connections"),
+        Column("sessions", "opened/run"),
         Column("resets", "resets/run"),
         Column("job_reads", "job reads/run"),
         Column("memory_mb", "peak MB"),
     )
     notes: ClassVar = (
         "WAL is of the whole server, PostgreSQL; written is what the worker's processes wrote to files, WAL and "
-        "checkpoints, SQLite. Resets: connections cleaned up or opened again. Job reads: statements that read jobs "
-        "again.",
+        "checkpoints, SQLite. Connections: the most at once on PostgreSQL. Opened: those of the whole run. Resets: "
+        "connections cleaned up. Job reads: statements that read jobs again.",
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -284,6 +285,7 @@ def spent(before: Counters, after: Counters, jobs: int, connections: int) -> Row
         "commits": (after.commits - before.commits) / jobs,
         "log_bytes": (after.log - before.log) / jobs,
         "connections": connections,
+        "sessions": after.sessions - before.sessions,
     }
     if after.statements is not None and before.statements is not None:
         assert after.resets is not None
@@ -310,7 +312,8 @@ def count_on_sqlite(
             "statements": counts.get("statements", 0) / row["jobs"],
             "commits": counts.get("commits", 0) / row["jobs"],
             "connections": counts.get("connections", 0),
-            "resets": 0,
+            "sessions": counts.get("connections", 0),
+            "resets": counts.get("resets", 0),
             "job_reads": counts.get("job_reads", 0),
         }
         shutil.rmtree(folder)

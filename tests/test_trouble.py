@@ -3,6 +3,7 @@
 import datetime as dt
 
 import pytest
+from django.db import connections
 
 from django_jobs import operations
 from django_jobs.models import Leadership, Queue, Schedule
@@ -171,13 +172,36 @@ def test_schedules(at_work):
     ]
 
 
-def test_errors_come_first_and_the_number_of_statements_is_fixed(at_work, django_assert_num_queries):
+@pytest.mark.postgresql
+def test_a_transaction_that_is_open_for_long(at_work, monkeypatch):
+    from django_jobs.doctor import postgresql
+
+    assert found() == []
+    monkeypatch.setattr(postgresql, "OLD_SECONDS", 0.0)
+    other = connections.create_connection("default")
+    try:
+        other.set_autocommit(False)
+        with other.cursor() as cursor:
+            cursor.execute("SELECT pg_backend_pid()")
+            (pid,) = cursor.fetchone()
+        ((level, text, target),) = found()
+    finally:
+        other.close()
+
+    assert (level, target) == ("warning", Target("jobs"))
+    assert text.startswith("A transaction has been open for 0 s (process ")
+    assert f"(process {pid}, " in text
+
+
+def test_errors_come_first_and_the_number_of_statements_is_fixed(
+    at_work, django_assert_num_queries, database_name
+):
     for number in range(20):
         jobs("available", queue_name=f"q{number}", run_after=ago(hours=1))
         schedule(key=f"s{number}", next_tick=ago(hours=1))
         worker(["x"], skew=9, expires_at=ago(seconds=1))
 
-    with django_assert_num_queries(10):
+    with django_assert_num_queries(11 if database_name == "postgresql" else 10):
         problems = operations.problems(now=NOW)
 
     levels = [problem.level for problem in problems]

@@ -17,13 +17,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.core.statements import is_job_read
+from benchmarks.core.statements import is_job_read, is_reset
 
 WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE")
 
 
 class Counts(Counter[str]):
-    """``statements``, ``commits``, ``job_reads`` and ``connections`` so far, and statements by second."""
+    """``statements``, ``commits``, ``resets``, ``job_reads`` and ``connections`` so far, and statements by second."""
 
     def watch(self, connection: sqlite3.Connection) -> None:
         """Count what runs on a connection from now on."""
@@ -39,6 +39,7 @@ class Counts(Counter[str]):
             word = sql.split(None, 1)[0].upper() if sql.strip() else ""
             self["statements"] += 1
             self[f"at {int(time.time())}"] += 1
+            self["resets"] += is_reset(sql)
             if word == "BEGIN":
                 in_transaction = True
             elif word in ("COMMIT", "ROLLBACK", "END"):

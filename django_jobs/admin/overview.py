@@ -125,7 +125,7 @@ class OverviewPage(RoomAdmin):
         return [path("overview/", view, name="django_jobs_job_overview"), *super().get_urls()]
 
     def overview(self, request: HttpRequest) -> TemplateResponse:
-        """Show it. Eleven statements, or one more where very many queues wait."""
+        """Show it. Eleven statements, on PostgreSQL twelve, or one more where very many queues wait."""
         self.must(request, "django_jobs.view_job")
         period = period_of(request)
         now, workers, queues, problems = situation()

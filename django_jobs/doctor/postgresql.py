@@ -183,6 +183,31 @@ def old_transactions(alias: str) -> Iterator[Finding]:
         yield Finding(OK, "old transactions", f"None is older than {OLD_SECONDS / 60:.0f} minutes.")
 
 
+def oldest_transaction(alias: str) -> tuple[str, float] | None:
+    """Who has had a transaction open for longest, and for how many seconds; None where none is open for long."""
+    with connections[alias].cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT who, seconds FROM (
+                SELECT format('process %%s, %%s, %%s', pid, COALESCE(usename, '?'),
+                              COALESCE(NULLIF(application_name, ''), 'unnamed')) AS who,
+                       extract(epoch FROM clock_timestamp() - xact_start)::float8 AS seconds
+                FROM pg_stat_activity
+                WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+                  AND xact_start < clock_timestamp() - make_interval(secs => %s)
+                UNION ALL
+                SELECT format('prepared %%L', gid), extract(epoch FROM clock_timestamp() - prepared)::float8
+                FROM pg_prepared_xacts
+                WHERE database = current_database() AND prepared < clock_timestamp() - make_interval(secs => %s)
+            ) AS transactions
+            ORDER BY seconds DESC LIMIT 1
+            """,
+            [OLD_SECONDS, OLD_SECONDS],
+        )
+        row: tuple[str, float] | None = cursor.fetchone()
+    return row
+
+
 def autovacuum(alias: str) -> Iterator[Finding]:
     """Whether the table of jobs is vacuumed as a queue needs it."""
     options, running, dead, live = _row(

@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from django.db import connections
 from django.utils.translation import gettext as _, ngettext
 
 from django_jobs.databases import jobs_database
@@ -64,7 +65,8 @@ class Situation(NamedTuple):
 def problems(
     *, late: float = LATE, using: str | None = None, now: dt.datetime | None = None
 ) -> list[Problem]:
-    """What is wrong at present, errors first. It takes ten statements, each bounded, however many jobs there are.
+    """What is wrong at present, errors first. It takes ten statements, on PostgreSQL eleven, each bounded, however many
+    jobs there are.
 
     :param late: seconds that a job may wait before it is a problem.
     :param now: the moment that it is, for tests; the database's time by default.
@@ -84,6 +86,7 @@ def situation(*, late: float = LATE, using: str | None = None, now: dt.datetime 
         *_of_the_keeper(store, alias, workers, moment, now),
         *_of_failures(store, now),
         *_of_schedules(alias, moment),
+        *_of_transactions(alias),
     ]
     found.sort(key=lambda problem: problem.level != ERROR)
     return Situation(moment, workers, queues, found)
@@ -183,6 +186,21 @@ def _of_schedules(alias: str, moment: dt.datetime) -> Iterator[Problem]:
             text = _("Schedule %(key)s is %(time)s late.")
             words = {"key": key, "time": in_words((moment - aware(next_tick)).total_seconds())}
             yield Problem(ERROR, text % words, target)
+
+
+def _of_transactions(alias: str) -> Iterator[Problem]:
+    if connections[alias].vendor != "postgresql":
+        return
+    from django_jobs.doctor.postgresql import oldest_transaction
+
+    oldest = oldest_transaction(alias)
+    if oldest is not None:
+        who, seconds = oldest
+        text = _(
+            "A transaction has been open for %(time)s (%(who)s): nothing that ended since can be vacuumed, and claims "
+            "get slower."
+        )
+        yield Problem(WARNING, text % {"time": in_words(seconds), "who": who}, Target("jobs"))
 
 
 def _named(workers: Sequence[LiveWorker]) -> Sequence[LiveWorker]:

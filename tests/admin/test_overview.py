@@ -189,11 +189,13 @@ def test_no_page_has_a_script_or_a_style_of_its_own(admin: Client, shop: dt.date
 
 
 def test_a_page_has_its_number_of_statements_however_much_there_is(
-    viewer: Client, shop: dt.datetime, django_assert_num_queries
+    viewer: Client, shop: dt.datetime, django_assert_num_queries, database_name: str
 ) -> None:
     def look_at_each() -> None:
         for page, statements in STATEMENTS.items():
-            with django_assert_num_queries(statements + AROUND, info=page):
+            # One that SQLite does not need: it looks for somebody's old transaction.
+            more = page == "overview" and database_name == "postgresql"
+            with django_assert_num_queries(statements + more + AROUND, info=page):
                 viewer.get(PAGES[page])
 
     for address in PAGES.values():

@@ -49,9 +49,13 @@ def test_statements_and_commits_on_sqlite_are_counted():
     connection.execute("UPDATE t SET a = 3")
     connection.execute("COMMIT")
     connection.execute("SELECT a FROM t").fetchall()
+    assert counts["resets"] == 0
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("ROLLBACK")
     connection.close()
 
-    assert (counts["connections"], counts["statements"], counts["commits"]) == (1, 7, 2)
+    assert (counts["connections"], counts["statements"], counts["commits"]) == (1, 9, 2)
+    assert counts["resets"] == 1
 
 
 def test_whole_seconds_between_two_times_are_counted():

@@ -24,6 +24,7 @@ def test_drain(run):
     assert 2 / 400 <= row["statements"] < 0.5
     assert 2 / 400 <= row["commits"] < 0.5
     assert row["connections"] >= 1
+    assert row["sessions"] >= 1
     assert row["resets"] == 0
     assert row["job_reads"] == 0
 

@@ -106,6 +106,29 @@ def test_targets_say_what_was_reached_and_what_was_not():
     assert verdicts["the admin's list, 100 rows of history to 10, sqlite"] == "NOT REACHED"
 
 
+def test_targets_are_of_both_databases():
+    here = {**DRAIN, "database": "sqlite", "server_us": None}
+    many = {"way": "enqueue_many of 10", "ratio": 0.3}
+    rows = targets(
+        {
+            "drain": {"rows": [DRAIN, here]},
+            "enqueue": {
+                "rows": [
+                    {**many, "database": "sqlite", "bare": "executemany by thousands"},
+                    {**many, "database": "postgresql", "bare": "unnest, ids back"},
+                ]
+            },
+        }
+    )
+
+    verdicts = {row["target"]: row["verdict"] for row in rows}
+    assert verdicts["CPU per job, client and server, SQLite"] == "reached"
+    assert verdicts["enqueue_many of 10, SQLite: of the rate of executemany by thousands"] == "NOT REACHED"
+    assert verdicts["enqueue_many of 10, PostgreSQL: of the rate of unnest"] == "NOT REACHED"
+    measured_elsewhere = {**DRAIN, "server_us": None}
+    assert not [row for row in targets({"drain": {"rows": [measured_elsewhere]}}) if "CPU" in row["target"]]
+
+
 def test_the_command_is_shown_without_its_defaults():
     options = {
         "jobs": 100_000,

@@ -97,6 +97,8 @@ def tally(
             yield f"job {id_} has had {claims} claims, and they are {sorted(numbers.get(id_, []))}"
         if state not in ("completed", "failed", "cancelled"):
             yield f"job {id_} has not ended: {state}"
+        if state == "completed" and not claims:
+            yield f"job {id_} is completed, and was never claimed"
         if not 0 <= attempt <= min(most, claims):
             yield f"job {id_} has attempt {attempt} of {most}, after {claims} claims"
 

@@ -214,7 +214,9 @@ class Thread:
     def maintain(self) -> None:
         if self.store.heartbeat(self.worker, LEASE) is None:
             self.register()
-        self.store.upsert_queue(self.rng.choice(QUEUES), metadata="{}")
+        self.store.upsert_queue(
+            self.rng.choice(QUEUES), pause=self.rng.choice([None, True, False]), metadata="{}"
+        )
         self.store.record_stats([StatRow("default", "tests.job", "completed", "", 1, 0.5, 0.5, 1.0, 1.0)])
         if self.store.acquire_leadership("storm", str(self.worker), 0.1) and self.rng.random() < 0.5:
             self.store.resign_leadership("storm", str(self.worker))
@@ -230,6 +232,7 @@ class Thread:
         self.store.count_states(1000)
         self.store.next_due()
         self.store.running(self.worker)
+        self.store.cancel_requests(self.worker)
         self.store.waiting_queues()
 
 

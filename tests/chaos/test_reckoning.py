@@ -110,6 +110,9 @@ def test_the_tally_of_a_storm():
     for row in (("running", 1, 3, 2), ("completed", 3, 3, 2), ("completed", 4, 3, 4), ("completed", 1, 3, 3)):
         assert list(tally(STORM, {1: row}, [(1, 2)]))
     assert list(tally(STORM, {**TABLE, 2: ("completed", 0, 1, 0)}, [(1, 2)]))
+    kept = [line for line in STORM if line["what"] != "deleted"]
+    assert list(tally(kept, {**TABLE, 2: ("cancelled", 0, 1, 0)}, [(1, 2)])) == []
+    assert list(tally(kept, {**TABLE, 2: ("completed", 0, 1, 0)}, [(1, 2)])), "it never ran"
     assert list(tally([*STORM, {"what": "failed", "act": "claim", "error": "locked"}], TABLE, [(1, 2)]))
 
 

@@ -37,6 +37,15 @@ def deadlock(vendor: str) -> Exception:
     return sqlite3.OperationalError("database table is locked")
 
 
+def timed_out(vendor: str) -> Exception:
+    """The server gives up this statement, and the connection is sound."""
+    if vendor == "postgresql":
+        import psycopg
+
+        return psycopg.errors.QueryCanceled("canceling statement due to statement timeout")
+    return sqlite3.OperationalError("interrupted")
+
+
 class Failures:
     """Lets each statement of the worker fail once, at its ``nth`` run.
 

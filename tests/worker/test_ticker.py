@@ -261,6 +261,25 @@ class TestFailures:
         run(at("07:10:01"))
         assert ticks("other") == [at("07:10")]
 
+    def test_a_tick_that_is_stored_though_the_answer_is_lost_is_one_job(self, run, store, clock, monkeypatch):
+        declare(store)
+        run(START)
+        tick_schedule = store.tick_schedule
+
+        def lose(*args, **kwargs):
+            tick_schedule(*args, **kwargs)
+            monkeypatch.setattr(store, "tick_schedule", tick_schedule)
+            raise OperationalError("the connection was closed")
+
+        monkeypatch.setattr(store, "tick_schedule", lose)
+        run(at("07:10"))
+        clock.now += 1
+        run(at("07:10:01"))
+        assert ticks() == [at("07:10")]
+
+        run(at("07:20"))
+        assert ticks() == [at("07:10"), at("07:20")]
+
     @pytest.mark.parametrize(
         ("column", "value"),
         [

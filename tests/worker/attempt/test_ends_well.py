@@ -10,6 +10,7 @@ from asgiref.sync import sync_to_async
 
 from django_jobs import JobContext, current_job, registry
 from django_jobs.serialization import Undecodable
+from django_jobs.store import rows
 from django_jobs.worker import attempt
 from django_jobs.worker.attempt import Runner
 from tests.worker.attempt.helping import errors, kind, last_error
@@ -36,6 +37,25 @@ def test_a_result_comes_back_equal(run, value):
 
     assert kind(ended) == "completed"
     assert repr(json.loads(ended.outcome.result)) == repr(value)
+
+
+def test_json_is_decoded_once_and_only_what_the_job_uses(run, monkeypatch):
+    """Errors, tags and metadata are the job's to read, and empty arguments need no decoding."""
+    decoded = []
+    decode = attempt.decode
+
+    def noting(text):
+        decoded.append(text)
+        return decode(text)
+
+    monkeypatch.setattr(attempt, "decode", noting)
+    monkeypatch.setattr(rows, "decode", noting)
+    others = {"errors": '[{"number": 1}]', "tags": '["a"]', "metadata": '{"a": 1}'}
+
+    assert kind(run(lambda: None, columns=others)) == "completed"
+    assert decoded == []
+    assert kind(run(lambda *args, **kwargs: None, 1, kwargs={"a": 2}, columns=others)) == "completed"
+    assert decoded == ["[1]", '{"a": 2}']
 
 
 def test_an_async_job_runs_to_its_end_and_its_database_work_stays_on_the_thread(run):
