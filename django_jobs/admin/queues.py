@@ -15,6 +15,7 @@ from django.utils.translation import gettext, gettext_lazy as _, ngettext
 from django.views.decorators.http import require_POST
 
 from django_jobs import limits, operations
+from django_jobs.admin.actions import reason_text
 from django_jobs.admin.log import record
 from django_jobs.admin.overview import PERIODS, charts_of, period_of
 from django_jobs.admin.room import RoomAdmin, may
@@ -221,7 +222,10 @@ class QueueAdmin(RoomAdmin):
             result.done,
         ) % {"count": number_text(result.done), "queue": name}
         for why, count in result.skipped.items():
-            text += " " + gettext("Not %(count)s: %(why)s.") % {"count": number_text(count), "why": why}
+            text += " " + gettext("Not %(count)s: %(why)s.") % {
+                "count": number_text(count),
+                "why": reason_text(why),
+            }
         messages.success(request, text)
         if result.next is not None:
             messages.warning(request, gettext("There may be more: ask again to delete those, too."))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from django.contrib.admin.utils import quote
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, reverse
@@ -16,6 +17,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext_lazy as _
 
 from django_jobs.admin.readonly import ReadOnlyAdmin
+from django_jobs.databases import jobs_database
 
 # The script asks with this header for a page again; the answer is what changes of it, without the shell around it.
 LIVE_HEADER = "X-Django-Jobs-Live"
@@ -52,6 +54,10 @@ class RoomAdmin(ReadOnlyAdmin):
     section = "jobs"
 
     # -- what Django calls -------------------------------------------------------------------------------------------
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """The rows for Django's own page, that of what operators did: from where jobs are written, as all others."""
+        return super().get_queryset(request).using(jobs_database())
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -15,6 +15,7 @@ from django.utils.translation import get_language, gettext, gettext_lazy as _, p
 from django.views.decorators.http import require_POST
 
 from django_jobs import scheduling
+from django_jobs.admin.cron_words import cron_text
 from django_jobs.admin.log import record
 from django_jobs.admin.room import RoomAdmin, may
 from django_jobs.admin.words import duration_text
@@ -54,7 +55,7 @@ class ShownSchedule:
 
     @property
     def words(self) -> str:
-        """When, in words; of a cron expression there are some in English only, elsewhere it speaks for itself."""
+        """When, in words; what has none but in English speaks for itself elsewhere."""
         if self.timing is None:
             return ""
         if (get_language() or "en").startswith("en"):
@@ -63,7 +64,7 @@ class ShownSchedule:
             return gettext("every %(duration)s") % {
                 "duration": duration_text(self.timing.every.total_seconds())
             }
-        return self.schedule.expression
+        return cron_text(self.timing.expression) or self.schedule.expression
 
     @property
     def is_interval(self) -> bool:

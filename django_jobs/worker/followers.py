@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from django_jobs.databases import jobs_database
+from django_jobs.exceptions import WorkerLost
 from django_jobs.job_registry import registry
 from django_jobs.signals import job_finished, send
-from django_jobs.states import FINISHED
+from django_jobs.states import FINISHED, State
 from django_jobs.store.answers import Ended
 from django_jobs.store.outcomes import RETRY
-from django_jobs.store.rows import NAME
+from django_jobs.store.rows import NAME, JobRow
+from django_jobs.worker import connections
 from django_jobs.worker.attempted import Attempted
 
 logger = logging.getLogger("django_jobs.signals")
@@ -51,6 +53,31 @@ def tell(batch: Sequence[Attempted], ended: dict[int, Ended], using: str | None)
                 definition.on_stored(job, attempted.exception, attempted.error, jobs_database(using))
             except Exception:
                 logger.exception("What follows the end of job %s failed", job.id)
+
+
+def listened(jobs: Iterable[JobRow]) -> list[JobRow]:
+    """Those of the jobs whose definitions want to know of their ends."""
+    listening = registry.listening
+    return [job for job in jobs if job.values[NAME] in listening] if listening else []
+
+
+def tell_of_lost(jobs: Iterable[JobRow], reason: str, using: str | None) -> None:
+    """Tell the definitions of attempts that ended without their worker, which died or stops: nobody else does.
+
+    :param jobs: as they are stored now.
+    """
+    found = listened(jobs)
+    for job in found:
+        definition = registry.listening.get(job.values[NAME])
+        if definition is None or definition.on_stored is None:
+            continue
+        try:
+            error = None if job.state == State.COMPLETED else WorkerLost(reason)
+            definition.on_stored(job, error, reason, jobs_database(using))
+        except Exception:
+            logger.exception("What follows the end of job %s failed", job.id)
+    if found:
+        connections.close_all()  # of receivers; this thread has none of a job
 
 
 def outcome_of(attempted: Attempted, state: str) -> str:

@@ -13,6 +13,7 @@ from django_jobs.store.base import Store
 from django_jobs.store.outcomes import COMPLETED
 from django_jobs.store.rows import CLAIMS, ID, JobRow, Outcome
 from django_jobs.store.statistics import record_ended
+from django_jobs.worker.followers import listened, tell_of_lost
 from django_jobs.worker.keeper import RESCUE_SPREAD
 from django_jobs.worker.parts import Part, until
 from django_jobs.worker.shared_notes import Notes
@@ -50,13 +51,15 @@ class HandBack(Part):
     that kills its process does not meet the same neighbours again.
 
     :param lease: the workers' lease, in seconds; rescued jobs come back spread over a third of it.
+    :param using: the alias of the jobs' database.
     """
 
     name = "hand-back"
 
-    def __init__(self, open_store: Callable[[], Store], lease: float) -> None:
+    def __init__(self, open_store: Callable[[], Store], lease: float, using: str | None = None) -> None:
         super().__init__()
         self.lease = lease
+        self._using = using
         self._open_store = open_store
         self._store: Store | None = None
         self._estates: deque[Estate] = deque()
@@ -123,6 +126,8 @@ class HandBack(Part):
                 stored = {item.id for item in ended if item.stored}
                 estate.counts["completed"] += len(stored)
                 record_ended(store, [job for job in completed if job.id in stored], "completed")
+                if told := listened(job for job in completed if job.id in stored):
+                    tell_of_lost(store.get([job.id for job in told]), estate.name, self._using)
             if others:
                 self._rescue(store, estate, worker_id, others)
             if len(jobs) < BATCH:
@@ -138,6 +143,7 @@ class HandBack(Part):
             most_errors=conf.get("MAX_ERRORS"),
         )
         record_ended(store, jobs)
+        tell_of_lost(jobs, f"{estate.name}.", self._using)
         for job in jobs:
             estate.counts["rescued"] += 1
             logger.warning(

@@ -14,6 +14,7 @@ from django_jobs import conf
 from django_jobs.store.base import Store
 from django_jobs.store.statistics import record_ended
 from django_jobs.worker.archive import Archive
+from django_jobs.worker.followers import tell_of_lost
 from django_jobs.worker.parts import Part, log_failure, pause_after
 from django_jobs.worker.retention import Retention
 from django_jobs.worker.ticker import Ticker
@@ -33,6 +34,7 @@ BATCH = 1000
 HELD_SECONDS = 0.05
 # Rescued jobs come back spread over this part of a lease.
 RESCUE_SPREAD = 1 / 3
+LEASE_OVER = "The worker's lease ran out."
 
 
 class Keeper(Part):
@@ -46,6 +48,7 @@ class Keeper(Part):
     :param worker_id: the worker's id now. It is trusted only while its own lease holds by the database's time: whether
         heartbeats have come in time is known of the moment before a statement is sent, and a host that sleeps, or a
         server that stands still, may have it carried out when every lease is over.
+    :param using: the alias of the jobs' database.
     """
 
     name = "keeper"
@@ -58,6 +61,7 @@ class Keeper(Part):
         on_available: Callable[[str], None],
         ticker: Ticker | None = None,
         worker_id: Callable[[], int | None] = lambda: None,
+        using: str | None = None,
     ) -> None:
         super().__init__()
         self.holder = uuid.uuid4().hex
@@ -71,6 +75,7 @@ class Keeper(Part):
         self._trusted_for = trusted_for
         self._on_available = on_available
         self._worker_id = worker_id
+        self._using = using
         self.ticker = ticker
         self._renew_at = self._rescue_at = self._purge_at = 0.0
         self._failed_rescues = 0
@@ -161,7 +166,7 @@ class Keeper(Part):
                 worker.expires_at,
             )
         while jobs := self.store.rescue(
-            BATCH, self.lease * RESCUE_SPREAD, most_errors=conf.get("MAX_ERRORS")
+            BATCH, self.lease * RESCUE_SPREAD, reason=LEASE_OVER, most_errors=conf.get("MAX_ERRORS")
         ):
             for job in jobs:
                 logger.warning(
@@ -169,6 +174,7 @@ class Keeper(Part):
                     job.id, job.name, job.attempt, job.max_attempts, job.worker_id, job.state,
                 )  # fmt: skip
             record_ended(self.store, jobs)
+            tell_of_lost(jobs, LEASE_OVER, self._using)
             if len(jobs) < BATCH or self._stopping.is_set():
                 break
 

@@ -107,6 +107,7 @@ class Worker:
             self.look,
             self.ticker,
             lambda: self.worker_id,
+            self.options.using,
         )
         self.listener = self._make_listener()
         self._drain = Drain(self, self._stop)
@@ -388,7 +389,7 @@ class Worker:
         """The very last write: what still runs keeps its spent attempt, and is made available."""
         end = time.monotonic() + FLUSH_SECONDS
         try:
-            insistently(lambda: end_claims(self.store, self.worker_id), end)
+            insistently(lambda: end_claims(self.store, self.worker_id, self.options.using), end)
             self.statistics.tallies.flush(self.store)
             self.hand_over()
             insistently(lambda: self.store.stop_worker(self.worker_id), end)

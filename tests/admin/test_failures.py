@@ -68,6 +68,9 @@ def test_the_numbers_lead_to_their_jobs(admin, two_groups):
             assert len(listed) == window.number
             assert {line.job.name for line in listed} <= {group.failures.name}
     assert all(admin.get(link).status_code == 200 for link in links(admin, text_of(response)))
+    cells = re.findall(r"<td data-label=\"(?:First|Last) seen\">(.*?)</td>", text_of(response))
+    assert len(cells) == 4
+    assert all(cell.startswith('<a href="') for cell in cells)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from django_jobs.admin import job_list
 from django_jobs.models import Job
+from django_jobs.operations import searching
 from tests.admin.conftest import STATES, text_of, url, user_with
 
 pytestmark = pytest.mark.django_db
@@ -140,6 +141,15 @@ class TestSearch:
         assert listed(admin, q="ann", state="failed", **{"in": "arguments"}) == []
         response = admin.get(url("job_changelist"), {"q": "bob", "in": "arguments", "state": "available"})
         assert "Searched in the arguments of 3 jobs" in text_of(response)
+
+    def test_by_an_argument_says_why_it_did_not_search_all(self, admin, greet, make, monkeypatch):
+        monkeypatch.setattr(searching, "LOOKS", 4)
+        monkeypatch.setattr(searching, "STEP", 2)
+        greet.using(queue_name="rare").enqueue("ann")
+        make(count=9)
+        query = {"q": "ann", "in": "arguments", "queue": "rare"}
+        assert "jobs; there may be more that match" in text_of(admin.get(url("job_changelist"), query))
+        assert "There are more: no more than" not in text_of(admin.get(url("job_changelist"), query))
 
     def test_what_is_hidden_is_not_found(self, admin, greet):
         greet.enqueue("ann", "hunter22")

@@ -191,14 +191,18 @@ def test_no_page_has_a_script_or_a_style_of_its_own(admin: Client, shop: dt.date
 def test_a_page_has_its_number_of_statements_however_much_there_is(
     viewer: Client, shop: dt.datetime, django_assert_num_queries, database_name: str
 ) -> None:
+    worker, schedule = Worker.objects.get(leads=True).pk, Schedule.objects.get(key="nightly report").pk
+    single = {"worker": url("worker_change", worker), "schedule": url("schedule_change", schedule)}
+    pages = {**PAGES, **single}
+
     def look_at_each() -> None:
-        for page, statements in STATEMENTS.items():
+        for page, statements in {**STATEMENTS, "worker": 3, "schedule": 2}.items():
             # One that SQLite does not need: it looks for somebody's old transaction.
             more = page == "overview" and database_name == "postgresql"
             with django_assert_num_queries(statements + more + AROUND, info=page):
-                viewer.get(PAGES[page])
+                assert viewer.get(pages[page]).status_code == 200
 
-    for address in PAGES.values():
+    for address in pages.values():
         viewer.get(address)  # what Django reads once
     look_at_each()
     now = timezone.now()

@@ -10,6 +10,7 @@ import pytest
 from django.utils import timezone
 
 import django_jobs
+from django_jobs import operations
 from django_jobs.models import Job, Queue, Schedule, Stat, Worker
 from django_jobs.states import State
 from testproject.demo import data
@@ -93,7 +94,7 @@ def test_all_is_marked(admin, bracketed):
         f"job/{waiting.pk}/edit/",
         "job/overview/",
         "job/failures/",
-        *("job/", "job/?q=%23&searching=arguments", "job/?state=nonsense"),
+        *("job/", "job/?q=%23&in=arguments", "job/?state=nonsense"),
         *("queue/", "queue/mail/change/", "queue/purge/?queue=mail"),
         *("worker/", f"worker/{Worker.objects.first().pk}/change/"),
         *("schedule/", f"schedule/{Schedule.objects.first().pk}/change/"),
@@ -108,3 +109,20 @@ def test_all_is_marked(admin, bracketed):
             found[page] = words
 
     assert found == {}
+
+
+@pytest.mark.django_db
+def test_what_is_said_of_states_and_reasons_is_marked(admin, make, bracketed, monkeypatch):
+    (running,) = make("running")
+    reply = admin.get(f"/admin/django_jobs/job/{running}/edit/", follow=True)
+    assert "this one is ⟦running⟧" in reply.text
+    asked = {"action": "delete", "scope": "all", "query": "?state=failed"}
+    assert "⟦state ⟦failed⟧⟧" in admin.post("/admin/django_jobs/job/act/", asked).text
+    asked["query"] = "?"
+    assert "⟦completed⟧, ⟦failed⟧, ⟦cancelled⟧" in admin.post("/admin/django_jobs/job/act/", asked).text
+    left = operations.Result()
+    left.skip(running, "it is running")
+    monkeypatch.setattr(operations, "delete", lambda *_, **__: left)
+    purged = {"queue": "mail", "state": ["available"]}
+    reply = admin.post("/admin/django_jobs/queue/purge/", purged, follow=True)
+    assert "⟦it is⟧ ⟦running⟧" in reply.text

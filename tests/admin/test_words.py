@@ -3,6 +3,7 @@
 import pytest
 from django.utils import translation
 
+from django_jobs.admin.cron_words import cron_text
 from django_jobs.admin.words import ago_text, duration_text, number_text
 
 
@@ -49,3 +50,29 @@ def test_numbers_are_written_as_the_language_does() -> None:
     assert (number_text(1234567), number_text(10.8), number_text(0)) == ("1,234,567", "10.8", "0")
     with translation.override("de"):
         assert (number_text(1234567), number_text(10.8)) == ("1.234.567", "10,8")
+
+
+@pytest.mark.parametrize(
+    ("expression", "german", "spanish"),
+    [
+        ("* * * * *", "jede Minute", "cada minuto"),
+        ("*/15 * * * *", "alle 15 Minuten", "cada 15 minutos"),
+        ("@hourly", "jede Stunde, zur Minute 0", "cada hora, en el minuto 0"),
+        ("0 3 * * *", "täglich um 03:00", "a diario a las 03:00"),
+        ("30 2 * * MON-FRI", "um 02:30: Montag\N{EN DASH}Freitag", "a las 02:30: lunes\N{EN DASH}viernes"),
+        ("30 2 * * 1,7", "um 02:30: Montag, Sonntag", "a las 02:30: lunes, domingo"),
+        ("0 6 1 * *", "um 06:00 am 1. jedes Monats", "a las 06:00 el día 1 de cada mes"),
+        # For these there are no words.
+        ("*/7 * * * *", None, None),
+        ("0 6 1 JAN *", None, None),
+        ("0 6 1 * MON", None, None),
+        ("0 6 * * MON#1", None, None),
+        ("0 9-17 * * *", None, None),
+    ],
+)
+def test_cron_expressions(expression: str, german: str | None, spanish: str | None) -> None:
+    with translation.override("de"):
+        assert cron_text(expression) == german
+    with translation.override("es"):
+        words = cron_text(expression)
+        assert (words and words.lower()) == spanish

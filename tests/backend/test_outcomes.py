@@ -286,6 +286,29 @@ class TestSignals:
 
         assert sent == []
 
+    @pytest.mark.parametrize("how", ["keeper", "end_claims"])
+    def test_of_one_whose_worker_died_in_its_last_attempt(self, sent, how):
+        from django_jobs.store import own_store
+        from django_jobs.worker.keeper import Keeper
+        from django_jobs.worker.registration import end_claims
+
+        result = tasks.noop.using(max_attempts=1).enqueue()
+        store = own_store("default")
+        try:
+            dead = store.register_worker("host", 1, "[]", 1, "1", -1.0 if how == "keeper" else 30.0).id
+            django_store("default").claim(dead, "default", 1)
+            if how == "keeper":
+                Keeper(lambda: store, 30.0, lambda: 3600.0, lambda name: None).rescue()
+            else:
+                end_claims(store, dead)
+        finally:
+            store.close()
+        result.refresh()
+
+        assert result.status == TaskResultStatus.FAILED
+        assert [each.name for each in sent] == ["task_enqueued", "task_finished"]
+        assert (sent[-1].status, type(sent[-1].error).__name__) == ("FAILED", "WorkerLost")
+
     def test_of_a_dead_letter_that_raised_nothing(self, sent):
         """As the completer writes it in the place of an outcome that the database refuses."""
         from django_jobs.backend import telling

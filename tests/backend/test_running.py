@@ -40,9 +40,13 @@ def test_no_result_is_none(drain, task):
 def test_what_a_task_returns_is_normalized_as_the_framework_says(drain):
     result = tasks.echo.enqueue()
     async_result = tasks.echo_async.enqueue({"a": [1, None, 2.5]})
+    odd = [tasks.odd_keys.enqueue(), tasks.odd_keys_async.enqueue()]
     drain()
     assert tasks.echo_async.get_result(async_result.id).return_value == {"a": [1, None, 2.5]}
     assert tasks.echo.get_result(result.id).return_value is None
+    for each in odd:
+        each.refresh()
+        assert each.return_value == {"1": ["text", [0, 1]], "null": True}
 
 
 @pytest.mark.parametrize(

@@ -338,6 +338,15 @@ def test_its_buttons(browser: Browser) -> None:
     assert not Job.objects.exists()
 
 
+@pytest.mark.parametrize(("state", "button"), [("pending", "Release"), ("scheduled", "Run now")])
+def test_its_buttons_while_it_waits(browser: Browser, state: str, button: str) -> None:
+    (id_,) = make(state)
+    browser.open(f"{ROOM}{id_}/change/")
+    browser.click(browser.button(button))
+    assert browser.path == f"{ROOM}{id_}/change/"
+    assert browser.text("#dj-page .dj-badge") == "available"
+
+
 def test_edit(browser: Browser) -> None:
     (id_,) = make("scheduled", attempt=0)
     browser.open(f"{ROOM}{id_}/change/")
@@ -370,6 +379,11 @@ def test_retry_a_group_of_failures(browser: Browser) -> None:
     assert browser.path == f"{ROOM}failures/"
     browser.click(browser.one("td[data-label='1 hour'] a"))
     assert len(browser.all(".dj-jobs tbody tr")) == 2
+    browser.open(f"{ROOM}failures/")
+    browser.click(browser.button("Delete: tests.workload.jobs.nothing, ValueError"))
+    browser.click(browser.button("Yes: Delete"))
+    assert told(browser) == "2 jobs deleted."
+    assert set(Job.objects.values_list("name", flat=True)) == {"tests.workload.jobs.fail"}
 
 
 # -- who, and how ------------------------------------------------------------------------------------------------------

@@ -78,6 +78,21 @@ class TestQueueInAnotherDatabase:
         )
         assert told == "SUCCESSFUL 5 elsewhere"
 
+    def test_the_admin_looks_there(self, site):
+        site.setup["DJANGO_JOBS"] = {"DATABASE": "jobs"}
+        site.manage("migrate", "--database", "jobs", "--verbosity", "0")
+        told = site.python(
+            "from django.contrib.auth.models import User\n"
+            "from django.test import Client\n"
+            "from tests.workload import jobs\n"
+            "row = jobs.nothing.enqueue()\n"
+            "client = Client(headers={'host': 'localhost'})\n"
+            "client.force_login(User.objects.create_superuser('admin'))\n"
+            "pages = ['overview/', '', f'{row.id}/change/', f'{row.id}/history/']\n"
+            "print([client.get(f'/admin/django_jobs/job/{page}').status_code for page in pages])"
+        )
+        assert told == "[200, 200, 200, 200]"
+
     def test_the_check_tells_that_it_is_another_transaction(self, site):
         site.setup["DATABASE_ROUTERS"] = ["tests.setups.routers.JobsElsewhere"]
         output = site.manage("check")

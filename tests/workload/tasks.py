@@ -65,6 +65,16 @@ def unwritable() -> Any:
     return threading.Lock()
 
 
+@task
+def odd_keys() -> Any:
+    return {1: (b"text", range(2)), None: True}
+
+
+@task
+async def odd_keys_async() -> Any:
+    return odd_keys.func()
+
+
 @task(takes_context=True)
 def attempts_and_id(context: TaskContext) -> list[Any]:
     result = context.task_result

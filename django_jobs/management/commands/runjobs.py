@@ -182,7 +182,7 @@ class Command(BaseCommand):
             autoreload.get_child_arguments(),
             processes,
             sum(pool.size for pool in options.pools),
-            HandBack(open_store, options.lease),
+            HandBack(open_store, options.lease, options.using),
             drain=options.drain,
             shutdown_timeout=options.shutdown_timeout,
             probes=outlets.probes,
