@@ -14,6 +14,7 @@ COMMANDS = {
     "operations": "each operation beside the same by the ORM: microseconds and statements",
     "latency": "milliseconds from commit to start, and what an idle worker uses",
     "enqueue": "jobs inserted per second, beside bare INSERT, unnest and COPY",
+    "steps": "what one enqueue() takes, step by step",
     "pages": "each page of the admin, of ten million jobs",
     "scale": "claim, finish, the admin and stats with ever more history",
     "peers": "other queues, on the same PostgreSQL in the same run",

@@ -57,6 +57,7 @@ PARTS = (
     Part(
         "enqueue", ("enqueue",), ("--singles", "5", "--transactions", "1", "--many", "200", "--rounds", "1")
     ),
+    Part("steps", ("steps",), ("--calls", "3", "--rounds", "2")),
     Part("scale", ("scale",), ("--rows", "100,200", "--calls", "2", "--pages", "1")),
     Part("pages", ("pages",), ("--rows", "3000", "--calls", "1", "--only", "all")),
     Part(

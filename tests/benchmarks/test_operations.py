@@ -65,6 +65,18 @@ def test_enqueue(run, database_name):
         assert row["ratio"] > 0
 
 
+def test_steps(run):
+    result = run("steps", "--calls", "3", "--rounds", "2")
+
+    assert [row["step"] for row in result["rows"]] == [
+        "INSERT into the bare table, by the driver", "the same into the table of jobs", "by Django's cursor",
+        "by the store", "enqueue()",
+    ]  # fmt: skip
+    for row in result["rows"]:
+        assert row["us"] > 0
+        assert row["ratio"] == pytest.approx(row["us"] / result["rows"][0]["us"])
+
+
 def test_scale(run):
     result = run("scale", "--rows", "100,300", "--calls", "3", "--pages", "1")
 
