@@ -49,7 +49,7 @@ class Steps(Benchmark):
                 bare.connection.execute("SET synchronous_commit = off")
             steps = {
                 "INSERT into the bare table, by the driver": lambda: bare.insert(ARGS),
-                **steps_of_ours(database),
+                **steps_of_ours(database, driver),
             }
             found: dict[str, list[tuple[float, float]]] = {step: [] for step in steps}
             for step in steps.values():
