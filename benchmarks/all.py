@@ -40,13 +40,13 @@ PARTS = (
     ),
     Part(
         "duration",
-        ("drain", "--duration", "10", "--rounds", "3"),
-        ("--duration", "0.3", "--jobs", "300", "--rounds", "1"),
+        ("drain", "--duration", "5", "--rounds", "3", "--processes", "1,2,4"),
+        ("--duration", "0.3", "--jobs", "300", "--rounds", "1", "--processes", "1,2"),
     ),
     Part(
         "duration-writers",
         (
-            *("drain", "--database", "postgresql", "--duration", "10", "--rounds", "3"),
+            *("drain", "--database", "postgresql", "--duration", "5", "--rounds", "3"),
             *("--writers", "1,2", "--latency", "0,1,5"),
         ),
         ("--duration", "0.3", "--jobs", "300", "--rounds", "1", "--latency", "0,1"),
