@@ -292,3 +292,14 @@ def test_where_nothing_is_known_of_the_table_what_is_looked_at_is_not_sorted(nev
             if "Sort" in node["Node Type"]:
                 fed = {each.get("Relation Name") for each in fed_to_its_limit(node)}
                 assert "django_jobs_job" not in fed, statement.name
+
+
+@pytest.mark.parametrize("name", ["finish", "complete", "finish_and_delete", "release", "merge_metadata"])
+def test_with_the_state_where_the_row_is_looked_up_another_index_looks_shorter(statements, name):
+    """What OFFSET 0 keeps away: all running jobs would be read for each outcome."""
+    statement, parameters = statements[name]
+    bare = statement._replace(
+        pyformat=statement.pyformat.replace("OFFSET 0 FOR UPDATE", "AND state = 'running' FOR UPDATE")
+    )
+    assert bare != statement
+    assert RUNNING in indexes_of_jobs(custom_plan(bare, parameters))
