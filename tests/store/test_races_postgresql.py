@@ -2,7 +2,6 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-import psycopg
 import pytest
 from django.db import OperationalError, connection, transaction
 
@@ -274,6 +273,8 @@ def test_a_merge_that_waited_for_the_end_is_late(shared, store, make, job):
 
 
 def test_a_deadlock_without_autocommit_is_told_as_it_is(shared, monkeypatch):
+    import psycopg  # other tests import from here, where there is none
+
     """The transaction has failed by then: the statement sent again would be told of that, and not of the deadlock."""
     sent = []
 
