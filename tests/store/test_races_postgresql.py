@@ -273,9 +273,9 @@ def test_a_merge_that_waited_for_the_end_is_late(shared, store, make, job):
 
 
 def test_a_deadlock_without_autocommit_is_told_as_it_is(shared, monkeypatch):
+    """The transaction has failed by then: the statement sent again would be told of that, and not of the deadlock."""
     import psycopg  # other tests import from here, where there is none
 
-    """The transaction has failed by then: the statement sent again would be told of that, and not of the deadlock."""
     sent = []
 
     def circle(self, statement, parameters):
