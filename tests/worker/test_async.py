@@ -148,9 +148,11 @@ def test_the_database_is_used_as_async_code_does_and_its_connections_are_kept_an
         return await Effect.objects.acount()
 
     definition = define(work)
-    live(size=1)
+    threads = live(size=1).event_loop.threads
     for number in range(3):
         assert definition.enqueue(number).wait(TIMEOUT).result == number + 1
+        # Else the next job may begin before that thread has been tidied, and get another one.
+        eventually(lambda: threads._free)
 
     assert used[0] is not None
     assert set(used) == {used[0]}, "the connection goes from job to job"
