@@ -28,7 +28,7 @@ from django_jobs.operations.searching import WINDOW, count_matching
 from django_jobs.serialization import decode
 from django_jobs.store import django_store
 from django_jobs.store.rows import JobRow
-from django_jobs.templatetags.django_jobs_admin import STATE_WORDS
+from django_jobs.templatetags.django_jobs_admin import state_word
 
 ALL, SELECTED = "all", "selected"
 MOST_SELECTED = 500
@@ -131,7 +131,7 @@ class ActionsPage(RoomAdmin):
             return Target(wanted, description)
         states = self.states(action, wanted)
         if not wanted.states:
-            described = ", ".join(str(STATE_WORDS.get(state, state)) for state in states)
+            described = ", ".join(str(state_word(state)) for state in states)
             all_of = description if query.is_filtered else ""
             description = ", ".join(
                 part for part in (gettext("state %(value)s") % {"value": described}, all_of) if part

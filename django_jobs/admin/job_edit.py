@@ -28,7 +28,7 @@ from django_jobs.redaction import HIDDEN, Shown
 from django_jobs.serialization import Undecodable, decode
 from django_jobs.states import WAITING
 from django_jobs.store.rows import ARGS, KWARGS, JobRow
-from django_jobs.templatetags.django_jobs_admin import STATE_WORDS
+from django_jobs.templatetags.django_jobs_admin import state_word
 
 MOMENT = "%Y-%m-%dT%H:%M:%S"
 # A browser sends a text of more than this back slowly, and nobody edits it by hand.
@@ -277,7 +277,7 @@ class EditPage(JobPage):
             messages.warning(
                 request,
                 gettext("Only a job that waits can be edited; this one is %(state)s.")
-                % {"state": STATE_WORDS.get(job.state, job.state)},
+                % {"state": state_word(job.state)},
             )
             return HttpResponseRedirect(home)
         form = EditForm(job, request.POST if request.method == "POST" else None)

@@ -16,7 +16,7 @@ from django_jobs.lengths import parse_length
 from django_jobs.operations import Filter
 from django_jobs.operations.filters import STATES
 from django_jobs.states import FINISHED
-from django_jobs.templatetags.django_jobs_admin import STATE_WORDS
+from django_jobs.templatetags.django_jobs_admin import state_word
 
 # What is offered; an address may say any length of time, or a moment.
 SINCE = (
@@ -185,7 +185,7 @@ class JobQuery:
         if self.id is not None:
             return gettext("the job %(id)d") % {"id": self.id}
         if self.state:
-            parts.append(gettext("state %(value)s") % {"value": STATE_WORDS.get(self.state, self.state)})
+            parts.append(gettext("state %(value)s") % {"value": state_word(self.state)})
         parts += [f"{FILTERS[name]} {value}" for name, value in self.values.items()]
         if self.searches_arguments:
             parts.append(gettext("with “%(value)s” in their arguments") % {"value": self.search})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -146,31 +147,30 @@ class QueueAdmin(RoomAdmin):
 
     def pause_view(self, request: HttpRequest) -> HttpResponse:
         """Let no worker claim from it."""
-        self.must(request, PAUSE)
-        name = checked(request.POST.get("queue", ""))
-        try:
-            operations.pause(name)
-        except InvalidJob as error:  # a name that only somebody's SQL can have given to a queue
-            messages.error(request, str(error))
-            return self.back(request, self.url("django_jobs_queue_changelist"))
-        record(request, Queue, name, name, "Paused.")
         text = gettext(
             "The queue %(queue)s is paused: no job of it starts from the workers' next heartbeats on."
         )
-        messages.success(request, text % {"queue": name})
-        return self.back(request, self.url("django_jobs_queue_changelist"))
+        return self.change(request, operations.pause, "Paused.", text)
 
     def resume_view(self, request: HttpRequest) -> HttpResponse:
         """Let workers claim from it again."""
+        return self.change(
+            request, operations.resume, "Resumed.", gettext("The queue %(queue)s is not paused any more.")
+        )
+
+    def change(
+        self, request: HttpRequest, operation: Callable[[str], object], noted: str, text: str
+    ) -> HttpResponse:
+        """Do that to the queue that the form names, note it, and say so."""
         self.must(request, PAUSE)
         name = checked(request.POST.get("queue", ""))
         try:
-            operations.resume(name)
+            operation(name)
         except InvalidJob as error:  # a name that only somebody's SQL can have given to a queue
             messages.error(request, str(error))
-            return self.back(request, self.url("django_jobs_queue_changelist"))
-        record(request, Queue, name, name, "Resumed.")
-        messages.success(request, gettext("The queue %(queue)s is not paused any more.") % {"queue": name})
+        else:
+            record(request, Queue, name, name, noted)
+            messages.success(request, text % {"queue": name})
         return self.back(request, self.url("django_jobs_queue_changelist"))
 
     def purge_view(self, request: HttpRequest) -> HttpResponse:

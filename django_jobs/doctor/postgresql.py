@@ -6,7 +6,7 @@ import datetime as dt
 import secrets
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connections
 
@@ -139,73 +139,71 @@ def clock(alias: str) -> Iterator[Finding]:
         yield Finding(OK, "clock", "This host and the database agree.")
 
 
-def old_transactions(alias: str) -> Iterator[Finding]:
-    """Whether somebody's transaction has been open for long: dead rows pile up behind it, in claims too."""
+class _Transaction(NamedTuple):
+    """One that has been open for long: a session's, or, with a ``gid``, one that was prepared."""
+
+    pid: int | None
+    gid: str | None
+    user: str
+    application: str
+    state: str
+    seconds: float
+
+
+def _open_transactions(alias: str) -> list[_Transaction]:
+    """Those that have been open for long: the ten oldest of sessions, then the ten oldest that were prepared."""
     with connections[alias].cursor() as cursor:
         cursor.execute(
             """
-            SELECT pid, COALESCE(usename, '?'), COALESCE(application_name, ''), COALESCE(state, '?'),
-                   extract(epoch FROM clock_timestamp() - xact_start)::float8
-            FROM pg_stat_activity
-            WHERE datname = current_database() AND pid <> pg_backend_pid()
-              AND xact_start < clock_timestamp() - make_interval(secs => %s)
-              AND backend_type = 'client backend'
-            ORDER BY xact_start LIMIT 10
+            (SELECT pid, NULL, COALESCE(usename, '?'), COALESCE(NULLIF(application_name, ''), 'unnamed'),
+                    COALESCE(state, '?'), extract(epoch FROM clock_timestamp() - xact_start)::float8
+             FROM pg_stat_activity
+             WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+               AND xact_start < clock_timestamp() - make_interval(secs => %s)
+             ORDER BY xact_start LIMIT 10)
+            UNION ALL
+            (SELECT NULL, gid, '', '', '', extract(epoch FROM clock_timestamp() - prepared)::float8
+             FROM pg_prepared_xacts
+             WHERE database = current_database() AND prepared < clock_timestamp() - make_interval(secs => %s)
+             ORDER BY prepared LIMIT 10)
             """,
-            [OLD_SECONDS],
+            [OLD_SECONDS, OLD_SECONDS],
         )
-        rows = cursor.fetchall()
-        cursor.execute(
-            """
-            SELECT gid, extract(epoch FROM clock_timestamp() - prepared)::float8 FROM pg_prepared_xacts
-            WHERE database = current_database() AND prepared < clock_timestamp() - make_interval(secs => %s)
-            ORDER BY prepared LIMIT 10
-            """,
-            [OLD_SECONDS],
-        )
-        prepared = cursor.fetchall()
-    for pid, user, application, state, seconds in rows:
-        yield Finding(
-            WARNING,
-            "old transactions",
-            f"Process {pid} ({user}, {application or 'unnamed'}, {state}) has had a transaction open for "
-            f"{seconds / 60:.0f} minutes: nothing that ended since can be vacuumed, and claims get slower.",
-            f"End it if it was forgotten: SELECT pg_terminate_backend({pid})",
-        )
-    for gid, seconds in prepared:
-        yield Finding(
-            WARNING,
-            "old transactions",
-            f"The prepared transaction {gid!r} has been open for {seconds / 60:.0f} minutes.",
-            "COMMIT PREPARED or ROLLBACK PREPARED it.",
-        )
-    if not rows and not prepared:
+        return [_Transaction(*row) for row in cursor.fetchall()]
+
+
+def old_transactions(alias: str) -> Iterator[Finding]:
+    """Whether somebody's transaction has been open for long: dead rows pile up behind it, in claims too."""
+    found = _open_transactions(alias)
+    for each in found:
+        minutes = f"{each.seconds / 60:.0f} minutes"
+        if each.gid is None:
+            yield Finding(
+                WARNING,
+                "old transactions",
+                f"Process {each.pid} ({each.user}, {each.application}, {each.state}) has had a transaction open for "
+                f"{minutes}: nothing that ended since can be vacuumed, and claims get slower.",
+                f"End it if it was forgotten: SELECT pg_terminate_backend({each.pid})",
+            )
+        else:
+            yield Finding(
+                WARNING,
+                "old transactions",
+                f"The prepared transaction {each.gid!r} has been open for {minutes}.",
+                "COMMIT PREPARED or ROLLBACK PREPARED it.",
+            )
+    if not found:
         yield Finding(OK, "old transactions", f"None is older than {OLD_SECONDS / 60:.0f} minutes.")
 
 
 def oldest_transaction(alias: str) -> tuple[str, float] | None:
     """Who has had a transaction open for longest, and for how many seconds; None where none is open for long."""
-    with connections[alias].cursor() as cursor:
-        cursor.execute(
-            """
-            SELECT who, seconds FROM (
-                SELECT format('process %%s, %%s, %%s', pid, COALESCE(usename, '?'),
-                              COALESCE(NULLIF(application_name, ''), 'unnamed')) AS who,
-                       extract(epoch FROM clock_timestamp() - xact_start)::float8 AS seconds
-                FROM pg_stat_activity
-                WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
-                  AND xact_start < clock_timestamp() - make_interval(secs => %s)
-                UNION ALL
-                SELECT format('prepared %%L', gid), extract(epoch FROM clock_timestamp() - prepared)::float8
-                FROM pg_prepared_xacts
-                WHERE database = current_database() AND prepared < clock_timestamp() - make_interval(secs => %s)
-            ) AS transactions
-            ORDER BY seconds DESC LIMIT 1
-            """,
-            [OLD_SECONDS, OLD_SECONDS],
-        )
-        row: tuple[str, float] | None = cursor.fetchone()
-    return row
+    oldest = max(_open_transactions(alias), key=lambda each: each.seconds, default=None)
+    if oldest is None:
+        return None
+    if oldest.gid is None:
+        return f"process {oldest.pid}, {oldest.user}, {oldest.application}", oldest.seconds
+    return f"prepared {oldest.gid!r}", oldest.seconds
 
 
 def autovacuum(alias: str) -> Iterator[Finding]:

@@ -107,14 +107,7 @@ def _moment(index: int) -> Any:
 def _json(index: int, empty: Callable[[], Any]) -> Any:
     def read(row: JobRow) -> Any:
         text = row.values[index]
-        if text is None:
-            return empty()
-        if text.__class__ is not str:
-            return decoded(text)
-        try:
-            return decode(text)
-        except ValueError:
-            return Undecodable(text)
+        return empty() if text is None else decoded(text)
 
     return property(read, doc=f"The column {JOB_COLUMNS[index]}, decoded now.")
 

@@ -34,17 +34,22 @@ STATE_WORDS = {
 }
 
 
+def state_word(state: str) -> Any:
+    """A state in the language of the page."""
+    return STATE_WORDS.get(state, state)
+
+
 @register.simple_tag
 def state_badge(job: Any) -> SafeString:
     """A state as a coloured word: of a job (its row or model), or a state's name."""
     if isinstance(job, str):
-        return badge(STATE_WORDS.get(job, job), job)
+        return badge(state_word(job), job)
     state = str(job.state)
     if state == State.SCHEDULED and job.attempt:
         state = RETRYING
     elif state == State.RUNNING and job.cancel_requested_at is not None:
         state = CANCELLING
-    return badge(STATE_WORDS.get(state, state), state)
+    return badge(state_word(state), state)
 
 
 @register.simple_tag

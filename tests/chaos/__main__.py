@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from tests.chaos.database import folder_of_run, open_database
+from tests.chaos.output import say
 
 
 def arguments() -> argparse.Namespace:
@@ -64,11 +65,6 @@ def main() -> int:
     if options.folder is None:
         shutil.rmtree(folder)
     return 0
-
-
-def say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from typing import Any
 
 from tests.chaos.database import folder_of_run, open_database
 from tests.chaos.journal import FOLDER, read
+from tests.chaos.output import say
 
 
 def arguments() -> argparse.Namespace:
@@ -172,11 +173,6 @@ def main() -> int:
     say(f"the tally is exact, and no error reached a caller, after {time.monotonic() - began:.0f} s")
     shutil.rmtree(folder)
     return 0
-
-
-def say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@ from django_jobs import JobDefinition, job, registry
 from django_jobs.store import Store, own_store
 from django_jobs.worker import Pool, Worker, WorkerOptions
 from django_jobs.worker.shared_notes import Notes
-from tests.worker.fakes import TIMEOUT
+from django_jobs.worker.signs import Signs
+from tests.worker.fakes import TIMEOUT, WORKER
 
 
 @pytest.fixture
@@ -31,6 +32,14 @@ def started() -> Iterator[Callable[[Any], Any]]:
         part.stop()
     for part in reversed(parts):
         assert part.join(TIMEOUT), f"the {part.name} did not end"
+
+
+@pytest.fixture
+def signs() -> Signs:
+    """The signs of a worker."""
+    signs = Signs()
+    signs.worker_id = WORKER
+    return signs
 
 
 @pytest.fixture

@@ -8,16 +8,8 @@ import pytest
 from django_jobs import Retry, Snooze, current_job, operations, registry
 from django_jobs.models import Job
 from django_jobs.worker.attempt import Runner
-from django_jobs.worker.signs import Signs
 from tests.waiting import eventually
-from tests.worker.fakes import TIMEOUT, WORKER, Gate, row
-
-
-@pytest.fixture
-def signs():
-    signs = Signs()
-    signs.worker_id = WORKER
-    return signs
+from tests.worker.fakes import TIMEOUT, Gate, row
 
 
 @pytest.fixture

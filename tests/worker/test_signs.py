@@ -2,15 +2,7 @@
 
 import pytest
 
-from django_jobs.worker.signs import Signs
 from tests.worker.fakes import WORKER, row
-
-
-@pytest.fixture
-def signs():
-    signs = Signs()
-    signs.worker_id = WORKER
-    return signs
 
 
 def test_nothing_says_that_a_job_should_stop(signs):

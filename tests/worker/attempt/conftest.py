@@ -6,15 +6,7 @@ import pytest
 
 from django_jobs import registry
 from django_jobs.worker.attempt import Runner
-from django_jobs.worker.signs import Signs
-from tests.worker.fakes import WORKER, row
-
-
-@pytest.fixture
-def signs():
-    signs = Signs()
-    signs.worker_id = WORKER
-    return signs
+from tests.worker.fakes import row
 
 
 @pytest.fixture

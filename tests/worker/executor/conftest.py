@@ -6,15 +6,6 @@ from django_jobs import registry
 from django_jobs.worker.attempt import Runner
 from django_jobs.worker.buffer import Buffer
 from django_jobs.worker.executor import Executors
-from django_jobs.worker.signs import Signs
-from tests.worker.fakes import WORKER
-
-
-@pytest.fixture
-def signs():
-    signs = Signs()
-    signs.worker_id = WORKER
-    return signs
 
 
 @pytest.fixture
