@@ -19,7 +19,7 @@ STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help bench bench-check chaos demo serve soak storm test test-sqlite test-postgresql install lint format types migrations messages docs check clean
+.PHONY: help bench bench-check chaos demo guards serve soak storm test test-sqlite test-postgresql install lint format types migrations messages docs check clean
 
 help:  ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ chaos: install  ## Kill, stop and cut off real workers, and reckon (ARGS='--seco
 
 storm: install  ## Call the store's operations at random from many processes, and tally (ARGS as for chaos)
 	@$(BIN)/python -m tests.chaos.storm $(ARGS)
+
+guards: install  ## Take each guard out, and see that its tests fail (ARGS='--database sqlite finish' for some)
+	@$(BIN)/python -m tests.guards $(ARGS)
 
 bench: install  ## Run all benchmarks, and write docs/benchmarks.md (an hour or more, on a quiet machine)
 	@$(BIN)/python -m benchmarks all $(ARGS)
