@@ -20,7 +20,8 @@ def get(port, path="/", method="GET", **headers):
         with urllib.request.urlopen(request, timeout=10) as response:
             return response.status, response.read().decode()
     except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
+        with error:  # it is the response, too
+            return error.code, error.read().decode()
 
 
 @pytest.fixture
