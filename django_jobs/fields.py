@@ -11,7 +11,14 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.functions.datetime import TruncBase
 from django.utils import timezone
 
-from django_jobs.serialization import Undecodable, decode, encode, timestamp_text
+from django_jobs.serialization import (
+    FIRST_MOMENT,
+    LAST_MOMENT,
+    Undecodable,
+    decoded,
+    encode,
+    timestamp_text,
+)
 
 if TYPE_CHECKING:
     Field = models.Field[Any, Any]
@@ -51,12 +58,7 @@ class ExactJSONField(Field):
         return sql, params
 
     def from_db_value(self, value: str | None, expression: Any, connection: BaseDatabaseWrapper) -> Any:
-        if value is None:
-            return None
-        try:
-            return decode(value)
-        except ValueError:
-            return Undecodable(value)
+        return None if value is None else decoded(value)
 
     def get_prep_value(self, value: Any) -> str | None:
         if value is None:
@@ -68,11 +70,42 @@ class ExactJSONField(Field):
         return self.value_from_object(obj)
 
 
+_FIRST, _LAST = map(timestamp_text, (FIRST_MOMENT, LAST_MOMENT))
+# How a moment is selected, by database. On SQLite the date must be one of the calendar, and what follows the seconds a
+# fraction or nothing ('+0 days' has it reckoned: else the 30th of February is a date). Numbers sort before texts.
+_CLAMPED = {
+    "postgresql": (
+        "CASE WHEN {column} IS NOT NULL THEN"
+        f" LEAST(GREATEST({{column}}, '{_FIRST}+00'::timestamptz), '{_LAST}+00'::timestamptz) END"
+    ),
+    "sqlite": (
+        "CASE WHEN {column} IS NULL THEN NULL"
+        f" WHEN {{column}} <= '{_FIRST}' THEN '{_FIRST}' WHEN {{column}} >= '{_LAST}' THEN '{_LAST}'"
+        " WHEN replace(substr({column}, 1, 19), 'T', ' ')"
+        " = strftime('%%Y-%%m-%%d %%H:%%M:%%S', substr({column}, 1, 19), '+0 days')"
+        " AND replace(replace(substr({column}, 20), '+00:00', ''), 'Z', '') NOT GLOB '[^.]*'"
+        " AND replace(replace(substr({column}, 21), '+00:00', ''), 'Z', '') NOT GLOB '*[^0-9]*'"
+        f" THEN {{column}} ELSE '{_LAST}' END"
+    ),
+}
+
+
 class TimestampField(DateTimeField):
     """A moment. On SQLite it is UTC text with six digits after the second, always.
 
     Django leaves the fraction out when it is zero, and then texts of one moment differ; statements compare texts.
+
+    What somebody's SQL has written there and no datetime can be (PostgreSQL has infinities, SQLite takes anything) is
+    read as an end of the calendar, as :func:`~django_jobs.serialization.clamped_timestamp` does: where the database
+    is asked for the column, since a driver that meets such a value fails with all the rows that were asked for.
     """
+
+    def select_format(self, compiler: Any, sql: str, params: Any) -> tuple[str, Any]:
+        # Of columns alone: what an expression makes of them may be dear, or of another type.
+        if params or not sql.endswith('"'):
+            return sql, params
+        form = _CLAMPED.get(compiler.connection.vendor)
+        return (form.format(column=sql) if form else sql), params
 
     def get_db_prep_value(self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False) -> Any:
         if connection.vendor != "sqlite" or value is None or hasattr(value, "resolve_expression"):

@@ -48,6 +48,8 @@ class Worker(models.Model):
     memory = models.BigIntegerField(_("memory in bytes"), null=True, blank=True)
     # A default of the database's: while a deploy is rolled out, workers of the version before register, too.
     leads = models.BooleanField(_("does the maintenance"), default=False, db_default=False)
+    # Claims that were sent in an earlier epoch take nothing: their answers were lost, and nobody waits for them.
+    epoch = models.IntegerField(_("epoch of its claims"), default=0, db_default=0)
 
     class Meta:
         verbose_name = _("worker")

@@ -12,9 +12,9 @@ from django_jobs.databases import jobs_database
 from django_jobs.exceptions import InvalidSchedule
 from django_jobs.job_registry import registry
 from django_jobs.schedules import BAD_CALL, UNKNOWN_JOB, check_key, schedules
-from django_jobs.serialization import shown
+from django_jobs.serialization import decoded, shown
 from django_jobs.store import Store, django_store
-from django_jobs.store.rows import JobRow, NewJob, ScheduleRow, decoded
+from django_jobs.store.rows import JobRow, NewJob, ScheduleRow
 
 logger = logging.getLogger("django_jobs.schedules")
 

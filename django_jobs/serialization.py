@@ -73,6 +73,18 @@ class Undecodable(str):
     __slots__ = ()
 
 
+def decoded(text: Any) -> Any:
+    """The value of a JSON column that is not null; an Undecodable where it is no JSON."""
+    if text.__class__ is not str:  # SQLite holds anything there: bytes, a number, text that is no UTF-8
+        if isinstance(text, bytes):
+            return Undecodable(text.decode(errors="backslashreplace"))
+        return text if isinstance(text, str) else Undecodable(text)
+    try:
+        return decode(text)
+    except ValueError:
+        return Undecodable(text)
+
+
 class NotStorable(ValueError):
     """A value that JSON, or one of the databases, can't hold; the message says what and where."""
 
@@ -253,7 +265,7 @@ def shown(value: Any) -> str:
 
 def timestamp_text(moment: dt.datetime) -> str:
     """An aware moment as SQLite stores it: UTC, six digits after the second, so that texts sort as times do."""
-    return moment.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+    return moment.astimezone(dt.UTC).isoformat(" ", "microseconds")[:26]
 
 
 def parse_timestamp(value: str | dt.datetime | None) -> dt.datetime | None:
@@ -271,6 +283,24 @@ def stored_timestamp(value: Any) -> dt.datetime | None:
         return parse_timestamp(value)
     except (ValueError, OverflowError, TypeError, AttributeError):
         return None
+
+
+#: The ends of the calendar as they are shown: with room for any time zone, in which a later moment may not exist.
+FIRST_MOMENT = dt.datetime(1, 1, 3, tzinfo=dt.UTC)
+LAST_MOMENT = dt.datetime(9999, 12, 29, tzinfo=dt.UTC)
+
+
+def clamped_timestamp(value: Any) -> dt.datetime | None:
+    """:func:`parse_timestamp` of a column; what no datetime can be is the end of the calendar that the database takes
+    it for when it compares. So only null is None: a worker that stopped at infinity has stopped."""
+    moment = stored_timestamp(value)
+    if moment is not None:
+        return min(max(moment, FIRST_MOMENT), LAST_MOMENT)
+    if value is None:
+        return None
+    if isinstance(value, str):  # of SQLite anything; of PostgreSQL an infinity, or a year that Python has not
+        return FIRST_MOMENT if value < "0001-01-03" or value.endswith("BC") else LAST_MOMENT
+    return LAST_MOMENT if isinstance(value, bytes) else FIRST_MOMENT
 
 
 def printable(text: str) -> str:

@@ -242,6 +242,48 @@ class TestTimestampField:
         assert django_store("default").get([made.pk])[0].run_after == NOON
         assert Job.objects.filter(run_after=dt.datetime(2031, 7, 1, 14)).get() == stored
 
+    def test_what_no_datetime_can_be_is_an_end_of_the_calendar(self):
+        """What somebody's SQL has written; the other rows are as they are."""
+        if connection.vendor == "postgresql":
+            odd = {"infinity": 9999, "20000-01-01": 9999, "-infinity": 1, "0044-03-15 BC": 1}
+        else:
+            odd = {
+                "soon": 9999, "2031-13-01 00:00:00": 9999, "2031-02-30 00:00:00.5": 9999, "20000-01-01": 9999,
+                "2031-01-01 00:00:00.5x": 9999, "": 1, "0000-00-00 00:00:00": 1, "5": 1,
+            }  # fmt: skip
+        good = make()
+        for text in odd:
+            made = make(attempted_at=NOON)
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    "UPDATE django_jobs_job SET created_at = %s, attempted_at = %s WHERE id = %s",
+                    [text, text, made.pk],
+                )
+            stored = Job.objects.get(pk=made.pk)
+            assert stored.created_at.year == stored.attempted_at.year == odd[text], text
+            # Moments that sort so on the page of any time zone.
+            assert timezone.localtime(stored.created_at, zoneinfo.ZoneInfo("Pacific/Kiritimati"))
+            assert timezone.localtime(stored.created_at, zoneinfo.ZoneInfo("Pacific/Pago_Pago"))
+        assert Job.objects.filter(pk=good.pk).values_list("created_at", "attempted_at").get() == (NOON, None)
+        assert Job.objects.distinct().order_by("-created_at").values_list("created_at", flat=True).count()
+
+    @pytest.mark.sqlite
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "2031-07-01 12:00:00",
+            "2031-07-01T12:00:00.0",
+            "2031-07-01 12:00:00.000000+00:00",
+            "2031-07-01T12:00:00Z",
+        ],
+    )
+    def test_what_others_write_as_a_moment_is_read_as_one(self, text):
+        made = make()
+        with connection.cursor() as cursor:
+            cursor.execute("UPDATE django_jobs_job SET created_at = %s WHERE id = %s", [text, made.pk])
+
+        assert Job.objects.get(pk=made.pk).created_at == NOON
+
     def test_is_known_to_migrations(self):
         path = TimestampField().deconstruct()[1]
 

@@ -28,6 +28,7 @@ from django_jobs.operations import Count, Filter, QueueStatus
 from django_jobs.operations.status import COUNTED, live_workers, queues_of
 from django_jobs.operations.trouble import LATE
 from django_jobs.serialization import find_problem
+from django_jobs.sound_rows import sound
 from django_jobs.states import FINISHED, WAITING, State
 from django_jobs.store import django_store
 from django_jobs.store.statistics import LiveWorker
@@ -79,8 +80,7 @@ class QueueAdmin(RoomAdmin):
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Queue | None:
         """The row of the queue with that name, or a new one, for the page of what was done to it."""
-        found = Queue.objects.using(jobs_database()).filter(name=object_id).first()
-        return found or Queue(name=object_id)
+        return row_of(object_id) or Queue(name=object_id)
 
     # -- pages -----------------------------------------------------------------------------------------------------
 
@@ -99,13 +99,12 @@ class QueueAdmin(RoomAdmin):
         """One queue, with its charts. Eight statements."""
         name = checked(unquote(object_id))
         period = period_of(request)
-        row = Queue.objects.using(jobs_database()).filter(name=name).first()
         found = [each for each in self.shown() if each.status.name == name]
         shown = found[0] if found else self.as_shown(QueueStatus(name), [])
         context = {
             **self.shared(request),
             "shown": shown,
-            "row": row,
+            "row": row_of(name),
             "counts": [
                 (state, getattr(shown.status, state), f"{shown.jobs_url}&state={state}") for state in COUNTED
             ],
@@ -231,6 +230,12 @@ class QueueAdmin(RoomAdmin):
             messages.warning(request, gettext("There may be more: ask again to delete those, too."))
             return self.back(request, f"{self.url('django_jobs_queue_purge')}?{urlencode({'queue': name})}")
         return self.back(request, self.queue_url(name))
+
+
+def row_of(name: str) -> Queue | None:
+    """The queue's row, if it has one."""
+    found = sound(Queue.objects.using(jobs_database()).filter(name=name))
+    return found[0] if found else None
 
 
 def checked(name: str) -> str:

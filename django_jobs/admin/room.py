@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_jobs.admin.readonly import ReadOnlyAdmin
 from django_jobs.databases import jobs_database
+from django_jobs.sound_rows import sound
 
 # The script asks with this header for a page again; the answer is what changes of it, without the shell around it.
 LIVE_HEADER = "X-Django-Jobs-Live"
@@ -58,6 +59,11 @@ class RoomAdmin(ReadOnlyAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """The rows for Django's own page, that of what operators did: from where jobs are written, as all others."""
         return super().get_queryset(request).using(jobs_database())
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        """The row for that page, whatever it holds."""
+        found = sound(self.get_queryset(request).filter(pk=self.id_of(object_id)))
+        return found[0] if found else None
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ from django_jobs.databases import jobs_database
 from django_jobs.exceptions import InvalidJob, InvalidSchedule
 from django_jobs.models import Job, Schedule
 from django_jobs.redaction import Redactor
+from django_jobs.sound_rows import sound
 from django_jobs.store.rows import ScheduleRow
 from django_jobs.timing import ALL, LATEST, NONE, Interval, Timing, parse
 
@@ -178,14 +180,22 @@ class ScheduleAdmin(RoomAdmin):
         """The schedules, or one, with what became of their last jobs. Two statements."""
         using = jobs_database()
         query = Schedule.objects.using(using).order_by("key")
-        schedules = list(query[:MOST] if schedule_id is None else query.filter(pk=schedule_id))
+        schedules = sound(query[:MOST] if schedule_id is None else query.filter(pk=schedule_id))
         ids = sorted({each.last_job_id for each in schedules if each.last_job_id is not None})
         jobs = {
             job.pk: job
-            for job in Job.objects.using(using)
-            .filter(pk__in=ids)
-            .only(
-                "id", "state", "attempt", "max_attempts", "cancel_requested_at", "finalized_at", "error_class"
+            for job in sound(
+                Job.objects.using(using)
+                .filter(pk__in=ids)
+                .only(
+                    "id",
+                    "state",
+                    "attempt",
+                    "max_attempts",
+                    "cancel_requested_at",
+                    "finalized_at",
+                    "error_class",
+                )
             )
         }
         return [
@@ -228,34 +238,41 @@ class ScheduleAdmin(RoomAdmin):
 
     def pause_view(self, request: HttpRequest, schedule_id: int) -> HttpResponse:
         """Let it not run."""
-        schedule = self.schedule(request, schedule_id)
-        row = scheduling.pause_schedule(schedule.key)
         text = gettext("The schedule %(key)s is paused: its ticks pass without a job.")
-        return self.told(request, schedule, row, text, "Paused.")
+        return self.change(request, schedule_id, scheduling.pause_schedule, text, "Paused.")
 
     def resume_view(self, request: HttpRequest, schedule_id: int) -> HttpResponse:
         """Let it run again."""
-        schedule = self.schedule(request, schedule_id)
-        row = scheduling.resume_schedule(schedule.key)
         text = gettext("The schedule %(key)s runs again, from its next tick on.")
-        return self.told(request, schedule, row, text, "Resumed.")
+        return self.change(request, schedule_id, scheduling.resume_schedule, text, "Resumed.")
 
     def schedule(self, request: HttpRequest, schedule_id: int) -> Schedule:
         """The one that something is to be done to, by who may."""
         self.must(request, RUN)
-        schedule = Schedule.objects.using(jobs_database()).filter(pk=schedule_id).first()
-        if schedule is None:
+        found = sound(Schedule.objects.using(jobs_database()).filter(pk=schedule_id))
+        if not found:
             raise Http404
-        return schedule
+        return found[0]
 
-    def told(
-        self, request: HttpRequest, schedule: Schedule, row: ScheduleRow | None, text: str, entry: str
+    def change(
+        self,
+        request: HttpRequest,
+        schedule_id: int,
+        operation: Callable[[str], ScheduleRow | None],
+        text: str,
+        entry: str,
     ) -> HttpResponse:
-        """Say what was done, and go back."""
-        if row is None:
-            raise Http404
-        self.log(request, schedule, entry)
-        messages.success(request, text % {"key": schedule.key})
+        """Do that to a schedule, say so, and go back."""
+        schedule = self.schedule(request, schedule_id)
+        try:
+            row = operation(schedule.key)
+        except InvalidSchedule as error:  # a key that only somebody's SQL can have given it
+            messages.error(request, str(error))
+        else:
+            if row is None:
+                raise Http404
+            self.log(request, schedule, entry)
+            messages.success(request, text % {"key": schedule.key})
         return self.back(request, self.url("django_jobs_schedule_changelist"))
 
     def log(self, request: HttpRequest, schedule: Schedule, entry: str) -> None:

@@ -21,6 +21,7 @@ from django_jobs.admin.room import RoomAdmin, may
 from django_jobs.databases import jobs_database
 from django_jobs.models import Leadership, Worker
 from django_jobs.operations.workers import state_of
+from django_jobs.sound_rows import sound
 from django_jobs.store import django_store
 from django_jobs.store.answers import HeldJob
 from django_jobs.store.rows import WorkerRow
@@ -149,12 +150,10 @@ class WorkerAdmin(RoomAdmin):
         """
         using = jobs_database()
         query = Worker.objects.using(using).annotate(now=Now()).order_by("-id")
-        workers = list(query[:MOST] if worker_id is None else query.filter(pk=worker_id))
+        workers = sound(query[:MOST] if worker_id is None else query.filter(pk=worker_id))
         now = workers[0].now if workers else timezone.now()
-        leader_until = (
-            Leadership.objects.using(using).filter(name="keeper").values_list("expires_at", flat=True)
-        )
-        led = any(until >= now for until in leader_until)
+        leader = sound(Leadership.objects.using(using).filter(name="keeper").only("expires_at"))
+        led = any(each.expires_at >= now for each in leader)
         live = [worker.pk for worker in workers if worker.stopped_at is None and worker.lost_at is None]
         jobs: defaultdict[int, list[HeldJob]] = defaultdict(list)
         for job in django_store(using).held_jobs(live, each):

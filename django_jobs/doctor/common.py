@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 
 from django_jobs.doctor.findings import ERROR, OK, WARNING, Finding
 from django_jobs.models import Job, Queue, Worker
+from django_jobs.sound_rows import sound
 from django_jobs.store import django_store
 
 EVERY_QUEUE = "*"
@@ -57,11 +58,15 @@ def workers(alias: str) -> Iterator[Finding]:
     """Whether anybody works, and on all that waits."""
     alive = [
         worker
-        for worker in Worker.objects.using(alias).filter(stopped_at=None, lost_at=None).annotate(now=Now())
+        for worker in sound(
+            Worker.objects.using(alias).filter(stopped_at=None, lost_at=None).annotate(now=Now())
+        )
         if worker.expires_at >= worker.now
     ]
     waiting = django_store(alias).waiting_queues()
-    paused = set(Queue.objects.using(alias).filter(paused_at__isnull=False).values_list("name", flat=True))
+    paused = {
+        row.name for row in sound(Queue.objects.using(alias).filter(paused_at__isnull=False).only("name"))
+    }
     if alive:
         hosts = sorted({worker.host for worker in alive})
         yield Finding(OK, "workers", f"{len(alive)} alive, on {', '.join(hosts)}.")

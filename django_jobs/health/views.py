@@ -16,6 +16,7 @@ from django.views.decorators.http import require_safe
 from django_jobs import conf
 from django_jobs.databases import jobs_database
 from django_jobs.operations.status import MOST_HEADS
+from django_jobs.sound_rows import sound
 from django_jobs.store import django_store
 
 logger = logging.getLogger("django_jobs.health")
@@ -78,11 +79,8 @@ def _reasons() -> Iterator[str]:
 def _of_late(alias: str, late: dict[str, float]) -> Iterator[str]:
     from django_jobs.models import Queue
 
-    paused = set(
-        Queue.objects.using(alias)
-        .filter(paused_at__isnull=False, name__in=late)
-        .values_list("name", flat=True)
-    )
+    found = Queue.objects.using(alias).filter(paused_at__isnull=False, name__in=late).only("name")
+    paused = {row.name for row in sound(found)}
     for name, age in sorted(late.items()):
         if name not in paused:
             yield f"queue {name} has waited for {age:.0f} s"

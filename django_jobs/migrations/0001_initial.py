@@ -169,6 +169,7 @@ class Migration(migrations.Migration):
                     "leads",
                     models.BooleanField(db_default=False, default=False, verbose_name="does the maintenance"),
                 ),
+                ("epoch", models.IntegerField(db_default=0, default=0, verbose_name="epoch of its claims")),
             ],
             options={
                 "verbose_name": "worker",

@@ -9,6 +9,7 @@ from django_jobs.databases import jobs_database
 from django_jobs.exceptions import InvalidJob
 from django_jobs.options import check_queue_name
 from django_jobs.serialization import NotStorable, encode_storable, shown
+from django_jobs.sound_rows import sound
 from django_jobs.store import django_store
 from django_jobs.store.rows import QueueRow
 
@@ -49,5 +50,5 @@ def queues(*, using: str | None = None) -> list[QueueRow]:
     """The queues that have a row: those that were ever paused, or have metadata. Others work without one."""
     from django_jobs.models import Queue
 
-    rows = Queue.objects.using(jobs_database(using)).order_by("name")
+    rows = sound(Queue.objects.using(jobs_database(using)).order_by("name"))
     return [QueueRow(row.name, row.paused_at, row.metadata) for row in rows]

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from django_jobs.databases import jobs_database
 from django_jobs.operations.counting import MOST, Count, queue_counts
-from django_jobs.serialization import decode
+from django_jobs.serialization import decoded
+from django_jobs.sound_rows import sound
 from django_jobs.states import Counted
 from django_jobs.store import Store, django_store
 from django_jobs.store.statistics import LiveWorker
@@ -99,7 +100,8 @@ def queues_of(
     recent: dict[str, dict[str, int]] = defaultdict(dict)
     for name, outcome, number in store.queue_history(RECENT.total_seconds(), now):
         recent[name][outcome] = number
-    paused = dict(Queue.objects.using(alias).values_list("name", "paused_at"))
+    rows = sound(Queue.objects.using(alias).only("name", "paused_at"))
+    paused = {row.name: row.paused_at for row in rows}
     serving = served_by(workers)
     everywhere = serving.pop(EVERY_QUEUE, ())
     queues = Queues(
@@ -146,8 +148,5 @@ def served_by(workers: Iterable[LiveWorker]) -> dict[str, tuple[int, ...]]:
 
 def queue_names(worker: LiveWorker) -> list[str]:
     """The queues that a worker serves; ``*`` for all others."""
-    try:
-        pools = decode(worker.queues)
-    except ValueError:  # somebody else's SQL
-        return []
+    pools = decoded(worker.queues)  # of somebody else's SQL it may be anything
     return [name for pool in pools for name in str(pool).split(",")] if isinstance(pools, list) else []

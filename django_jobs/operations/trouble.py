@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _, ngettext
 from django_jobs.databases import jobs_database
 from django_jobs.operations.acting import aware
 from django_jobs.operations.status import Queues, QueueStatus, live_workers, queues_of
+from django_jobs.sound_rows import sound
 from django_jobs.store import Store, django_store
 from django_jobs.store.statistics import LiveWorker
 
@@ -155,8 +156,8 @@ def _of_the_keeper(
     started = [worker for worker in workers if (moment - worker.started_at).total_seconds() >= LATE]
     if not started:
         return
-    ends = Leadership.objects.using(alias).filter(name="keeper").values_list("expires_at", flat=True).first()
-    if ends is None or (moment - aware(ends)).total_seconds() >= LATE:
+    leader = sound(Leadership.objects.using(alias).filter(name="keeper").only("expires_at"))
+    if not leader or (moment - aware(leader[0].expires_at)).total_seconds() >= LATE:
         text = _("No worker does the maintenance: nothing is promoted, rescued, purged or scheduled.")
         yield Problem(ERROR, text, Target("workers"))
 
@@ -177,7 +178,8 @@ def _of_schedules(alias: str, moment: dt.datetime) -> Iterator[Problem]:
     from django_jobs.models import Schedule
 
     running = Schedule.objects.using(alias).filter(paused_at=None, removed_at=None).order_by("key")
-    for key, error, next_tick in running.values_list("key", "last_error", "next_tick"):
+    for schedule in sound(running.only("key", "last_error", "next_tick")):
+        key, error, next_tick = schedule.key, schedule.last_error, schedule.next_tick
         target = Target("schedule", key)
         if error:
             text = _("Schedule %(key)s could not run: %(error)s")

@@ -15,7 +15,7 @@ from typing import Any
 from django.db import IntegrityError, OperationalError
 
 from django_jobs import limits
-from django_jobs.serialization import stored_timestamp
+from django_jobs.serialization import decoded, stored_timestamp
 from django_jobs.store.answers import Cancelled, Ended, HeldJob, Merged, Released, Retried, retried
 from django_jobs.store.bulk import BulkStatements
 from django_jobs.store.claims import claimed
@@ -28,7 +28,6 @@ from django_jobs.store.rows import (
     NewJob,
     Outcome,
     QueueRow,
-    decoded,
 )
 from django_jobs.store.schedules import ScheduleStatements
 from django_jobs.store.statistics import StatisticsStatements
@@ -109,10 +108,15 @@ class Store(ScheduleStatements, StatisticsStatements, BulkStatements, WorkerStat
         """Give jobs, by id, the arguments and the time of others. Returns those that still waited, as they now are."""
 
     def claim(
-        self, worker_id: int, queue_name: str, limit: int, now: dt.datetime | None = None
+        self, worker_id: int, queue_name: str, limit: int, now: dt.datetime | None = None, epoch: int = 0
     ) -> list[JobRow]:
-        """Claim up to ``limit`` available jobs of a queue, in their order: priority, then time, then id."""
-        return claimed(self._run("claim", now, worker_id=worker_id, queue_name=queue_name, limit=limit))
+        """Claim up to ``limit`` available jobs of a queue, in their order: priority, then time, then id.
+
+        :param epoch: nothing is claimed when a heartbeat of the worker has told of a later one.
+        """
+        return claimed(
+            self._run("claim", now, worker_id=worker_id, queue_name=queue_name, limit=limit, epoch=epoch)
+        )
 
     @abstractmethod
     def finish(

@@ -106,7 +106,7 @@ class PostgreSQLStore(Store):
         return JobRow(self._run("insert", now, **self._one(new))[0][:_WIDTH])
 
     def claim(
-        self, worker_id: int, queue_name: str, limit: int, now: dt.datetime | None = None
+        self, worker_id: int, queue_name: str, limit: int, now: dt.datetime | None = None, epoch: int = 0
     ) -> list[JobRow]:
         water = self.low_water
         began = time.monotonic()
@@ -118,6 +118,7 @@ class PostgreSQLStore(Store):
                 worker_id=worker_id,
                 queue_name=queue_name,
                 limit=limit,
+                epoch=epoch,
                 highest=array_literal(highest),
                 lowest=array_literal(lowest),
                 moments=text_array_literal(moments),
@@ -129,7 +130,7 @@ class PostgreSQLStore(Store):
                 return jobs
             # What made somebody look may lie before the marks.
             began = time.monotonic()
-        jobs = super().claim(worker_id, queue_name, limit, now)
+        jobs = super().claim(worker_id, queue_name, limit, now, epoch)
         water.began(queue_name, time.monotonic() - began, jobs)
         return jobs
 

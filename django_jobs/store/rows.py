@@ -7,7 +7,7 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any, ClassVar, NamedTuple, Self
 
-from django_jobs.serialization import Undecodable, decode, stored_timestamp
+from django_jobs.serialization import decoded, stored_timestamp
 from django_jobs.states import FINISHED
 from django_jobs.store import following
 
@@ -68,18 +68,6 @@ JOB_COLUMNS = (
 
 
 _MOMENTS = (RUN_AFTER, CREATED_AT, ATTEMPTED_AT, FINALIZED_AT, CANCEL_REQUESTED_AT, KEY_UNTIL)
-
-
-def decoded(text: Any) -> Any:
-    """The value of a JSON column that is not null; an Undecodable where it is no JSON."""
-    if text.__class__ is not str:  # SQLite holds anything there: bytes, a number, text that is no UTF-8
-        if isinstance(text, bytes):
-            return Undecodable(text.decode(errors="backslashreplace"))
-        return text if isinstance(text, str) else Undecodable(text)
-    try:
-        return decode(text)
-    except ValueError:
-        return Undecodable(text)
 
 
 def _plain(index: int) -> Any:

@@ -138,4 +138,5 @@ class ScheduleStatements(StorePart):
         }
 
     def _as_read(self, value: Any) -> Any:
-        return None if value is None else self._time(parse_timestamp(value))
+        # A text as it came: somebody's SQL may have written what is no moment, or one in another form than ours.
+        return self._time(value) if isinstance(value, dt.datetime) else value

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any, ClassVar
 
 from django_jobs import conf, limits
-from django_jobs.serialization import stored_timestamp, timestamp_text
+from django_jobs.serialization import decode, stored_timestamp, timestamp_text
 from django_jobs.store.answers import Ended, Merged, Retried, Ticked, retried
 from django_jobs.store.base import Store
 from django_jobs.store.claims import by_claim, started_before
@@ -90,6 +90,9 @@ class SQLiteStore(Store):
 
     def _texts(self, texts: Sequence[str]) -> str:
         return json.dumps(list(texts))
+
+    def _names(self, paused: str) -> list[str]:
+        return [bytes.fromhex(name).decode(errors="backslashreplace") for name in decode(paused)]
 
     def insert(self, new: NewJob, now: dt.datetime | None = None) -> JobRow:
         if new.unique_key is not None:

@@ -86,7 +86,7 @@ def rows_of(cursor: sqlite3.Cursor) -> list[tuple[Any, ...]]:
         if not str(error).startswith("Could not decode"):
             raise
         # The cursor still stands at that row. Decoding in Python is slow, so only such statements pay for it.
-        cursor.connection.text_factory = _tolerant
+        cursor.connection.text_factory = tolerant
         try:
             rows.extend(cursor)
         finally:
@@ -101,10 +101,11 @@ def readable(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 
 def _readable(value: Any) -> Any:
-    return _tolerant(value) if isinstance(value, bytes) else value
+    return tolerant(value) if isinstance(value, bytes) else value
 
 
-def _tolerant(data: bytes) -> str:
+def tolerant(data: bytes) -> str:
+    """Text of any bytes: an Undecodable of what is not UTF-8."""
     try:
         return data.decode()
     except UnicodeDecodeError:

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 from django.db import DatabaseError
 
 from django_jobs import conf
-from django_jobs.serialization import encode, stored_timestamp
+from django_jobs.serialization import clamped_timestamp, encode
 from django_jobs.states import FINISHED
 from django_jobs.store.part import StorePart
 from django_jobs.store.rows import JobRow
+from django_jobs.stored_values import real, text, whole
 
 logger = logging.getLogger("django_jobs.worker")
 
@@ -153,12 +154,12 @@ class StatisticsStatements(StorePart):
             queue_name=queue_name,
             name=name,
         )
-        return [HistoryRow(*row) for row in rows]
+        return [HistoryRow(whole(row[0]), text(row[1]), whole(row[2]), *map(real, row[3:])) for row in rows]
 
     def queue_history(self, seconds: float, now: dt.datetime | None = None) -> list[tuple[str, str, int]]:
         """What became of the jobs of each queue within the last ``seconds``: queue, outcome, how many."""
         rows = self._run("queue_history", now, since=self._before(now, seconds))
-        return [(queue_name, outcome, number) for queue_name, outcome, number in rows]
+        return [(text(queue_name), text(outcome), whole(number)) for queue_name, outcome, number in rows]
 
     def failures(self, most: int, now: dt.datetime | None = None) -> list[FailureRow]:
         """Dead letters since the statistics begin, by name and error class, those of the latest first."""
@@ -170,7 +171,18 @@ class StatisticsStatements(StorePart):
             week=self._before(now, 7 * 86_400.0),
             most=most,
         )
-        return [FailureRow(*row[:5], *map(_moment, row[5:])) for row in rows]
+        return [
+            FailureRow(
+                text(name),
+                text(error_class),
+                whole(hour),
+                whole(day),
+                whole(week),
+                _moment(first),
+                _moment(last),
+            )
+            for name, error_class, hour, day, week, first, last in rows
+        ]
 
     def purge_stats(self, older_than: float, limit: int = 1000, now: dt.datetime | None = None) -> int:
         """Delete statistics of more than ``older_than`` seconds ago; how many rows."""
@@ -235,24 +247,25 @@ class StatisticsStatements(StorePart):
     def live_workers(self, now: dt.datetime | None = None) -> tuple[dt.datetime, list[LiveWorker]]:
         """The database's time, and the workers that have neither stopped nor been lost."""
         rows = self._run("live_workers", now)
-        workers = [
-            LiveWorker(
-                _moment(row[0]),
-                *row[1:9],
-                *(_moment(each) for each in row[9:12]),
-                *map(stored_timestamp, row[12:]),
-            )
-            for row in rows
-            if row[1] is not None
-        ]
-        return _moment(rows[0][0]), workers
+        return _moment(rows[0][0]), [_live_worker(*row) for row in rows if row[1] is not None]
+
+
+def _live_worker(
+    now: Any, id_: int, host: Any, pid: Any, queues: Any, concurrency: Any, running: Any, version: Any, skew: Any,
+    started: Any, heartbeat: Any, expires: Any, quiet: Any, stop: Any,
+) -> LiveWorker:  # fmt: skip
+    return LiveWorker(
+        _moment(now), id_, text(host), whole(pid), queues, whole(concurrency), whole(running), text(version),
+        real(skew), _moment(started), _moment(heartbeat), _moment(expires), clamped_timestamp(quiet),
+        clamped_timestamp(stop),
+    )  # fmt: skip
 
 
 _FIRST = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def _moment(value: Any) -> dt.datetime:
-    return stored_timestamp(value) or _FIRST
+    return clamped_timestamp(value) or _FIRST
 
 
 def record_ended(store: StatisticsStatements, jobs: Iterable[JobRow], outcome: str | None = None) -> None:

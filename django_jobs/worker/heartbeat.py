@@ -11,6 +11,7 @@ from typing import Protocol
 
 from django_jobs.store.answers import Heartbeat
 from django_jobs.store.base import Store
+from django_jobs.worker.lost_answers import Epoch
 from django_jobs.worker.parts import Part, until
 from django_jobs.worker.probes import Pulse
 from django_jobs.worker.recycling import resident_memory
@@ -19,6 +20,8 @@ logger = logging.getLogger("django_jobs.worker")
 
 # A difference between this host's clock and the database's that is worth a word.
 SKEW_SECONDS = 2.0
+# So much less than this host's own clock, beyond what answers can be late, the database's goes on if it was set back.
+SET_BACK_SECONDS = 30.0
 # How often, at most, cancel requests are looked for between two heartbeats, when anything has been committed.
 LOOK_SECONDS = 0.25
 
@@ -31,6 +34,11 @@ class Reported(Protocol):
     @property
     def leads(self) -> bool:
         """Whether it does the maintenance at present."""
+        ...
+
+    @property
+    def epoch(self) -> Epoch:
+        """Which of its claims still count."""
         ...
 
     def counts(self) -> tuple[int, int, int]:
@@ -102,10 +110,16 @@ class Reporter(Part):
         """Seconds between two heartbeats beyond which the second one is late."""
         return max(self.lease - self.interval, 1.5 * self.interval)
 
-    def _has_jumped(self, now: dt.datetime) -> bool:
+    def _has_jumped(self, now: dt.datetime, sent: float) -> bool:
         """Whether the database's time, which leases go by, has gone on further than this host's monotonic clock tells,
-        which stands still while the host sleeps."""
-        return self._heard is not None and (now - self._heard).total_seconds() > self._longest
+        which stands still while the host sleeps; or less far, since it was set back.
+
+        :param sent: when the heartbeat that brought ``now`` was sent.
+        """
+        if self._heard is None:
+            return False
+        passed = (now - self._heard).total_seconds()
+        return passed > self._longest or passed < sent - self._last - SET_BACK_SECONDS
 
     def step(self) -> None:
         """Renew the lease, and wait for the next time."""
@@ -114,6 +128,7 @@ class Reporter(Part):
             self._store = self._open_store()
         self._asked = False
         running, completed, failed = self.worker.counts()
+        epoch = self.worker.epoch.number
         sent, sent_at = time.monotonic(), dt.datetime.now(dt.UTC)
         heartbeat = self._store.heartbeat(
             self.worker.worker_id,
@@ -124,14 +139,20 @@ class Reporter(Part):
             self.skew,
             resident_memory(),
             self.worker.leads,
+            epoch,
         )
         if heartbeat is None:
             self._healthy_since = None
             self.worker.given_up(self._store)
             return
-        if self._healthy_since is None or self._is_late(time.monotonic()) or self._has_jumped(heartbeat.now):
+        if (
+            self._healthy_since is None
+            or self._is_late(time.monotonic())
+            or self._has_jumped(heartbeat.now, sent)
+        ):
             self._healthy_since = time.monotonic()
         self._last, self._heard = sent, heartbeat.now
+        self.worker.epoch.stored(epoch)
         self._compare_clocks(heartbeat, sent_at)
         self.worker.heard(heartbeat)
         self.worker.reported(self._store)

@@ -11,7 +11,7 @@ from typing import Protocol
 from django_jobs.store.base import Store
 from django_jobs.store.rows import QUEUE_NAME, WORKER_ID, JobRow
 from django_jobs.worker.buffer import Buffer
-from django_jobs.worker.lost_answers import LostAnswers
+from django_jobs.worker.lost_answers import Epoch, LostAnswers
 from django_jobs.worker.options import EVERY_QUEUE, Pool
 from django_jobs.worker.parts import Part
 from django_jobs.worker.recycling import Allowance
@@ -46,6 +46,8 @@ class Situation(Protocol):
 
     @property
     def worker_id(self) -> int: ...
+    @property
+    def epoch(self) -> Epoch: ...
     @property
     def may_claim(self) -> bool: ...
     @property
@@ -104,7 +106,7 @@ class Producer(Part):
         self._buffered = 0  # jobs put into the buffer so far
         self._returning: list[JobRow] = []
         self._withdrawn: deque[JobRow] = deque()  # by other threads
-        self._unanswered = LostAnswers()
+        self._unanswered = LostAnswers(situation.epoch)
         buffer.on_low = self.wake
 
     @property
@@ -228,12 +230,12 @@ class Producer(Part):
         self._full = full = False
         for offset in range(len(queues)):
             queue = queues[(self._next + offset) % len(queues)]
-            worker_id = self.situation.worker_id
+            worker_id, epoch = self.situation.worker_id, self.situation.epoch.number
             began = time.monotonic()
             try:
-                jobs = store.claim(worker_id, queue, limit)
+                jobs = store.claim(worker_id, queue, limit, epoch=epoch)
             except BaseException:
-                self._unanswered.failed(worker_id, queue)
+                self._unanswered.failed(worker_id, queue, epoch)
                 raise
             self._took(time.monotonic() - began, len(jobs))
             if jobs:

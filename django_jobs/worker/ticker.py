@@ -14,7 +14,7 @@ from django.db import Error as DatabaseError
 from django_jobs import scheduling
 from django_jobs.exceptions import InvalidJob, InvalidSchedule
 from django_jobs.redaction import Redactor
-from django_jobs.serialization import decode, parse_timestamp, printable
+from django_jobs.serialization import decode, parse_timestamp, printable, stored_timestamp
 from django_jobs.store.base import Store
 from django_jobs.store.rows import ScheduleRow
 from django_jobs.store.schedules import Tick
@@ -136,7 +136,9 @@ class Ticker:
         None when the row is not as it was read: another keeper was first, or it was changed. It is to be read anew.
         """
         timing = parse(schedule.expression, schedule.timezone)
-        first, last = parse_timestamp(schedule.next_tick), parse_timestamp(schedule.last_tick)
+        # A next tick that is no moment, as somebody's SQL may have left it, is worked out again. Of a last one that is
+        # none nobody can tell what was run: that is an error, which the schedule's page tells.
+        first, last = stored_timestamp(schedule.next_tick), parse_timestamp(schedule.last_tick)
         if first is None or (last is not None and first <= last):
             since = parse_timestamp(schedule.owed_after)
             assert since is not None

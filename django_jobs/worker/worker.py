@@ -23,6 +23,7 @@ from django_jobs.worker.heartbeat import Reporter
 from django_jobs.worker.insisting import insistently
 from django_jobs.worker.keeper import Keeper
 from django_jobs.worker.listener import FileListener, Listener, NotifyListener
+from django_jobs.worker.lost_answers import Epoch
 from django_jobs.worker.measures import Snapshot
 from django_jobs.worker.options import WorkerOptions
 from django_jobs.worker.parts import StopRequest, one_line, pause_after
@@ -72,6 +73,7 @@ class Worker:
         self.options = options or WorkerOptions()
         self.statistics = Statistics()
         self.signs = Signs(self.options.using)
+        self.epoch = Epoch(self.options.statement_timeout)
         self.timeouts = Timeouts(conf.get("TIMEOUT_GRACE"))
         self.event_loop = EventLoop()
         self.paused: frozenset[str] = frozenset()

@@ -194,3 +194,19 @@ def test_a_claim_whose_answer_is_lost_is_given_back_while_its_worker_lives(defin
     assert {*Job.objects.values_list("state", "attempt", "worker_id")} == {("completed", 1, worker.worker_id)}
     assert max(Job.objects.values_list("claims", flat=True)) == 2
     assert {*runs.values()} == {1}
+
+
+def test_a_claim_that_comes_late_takes_nothing(define, store, failing):
+    """Its worker has given it up: nobody would run what it took, however long that worker lives."""
+    kind = define(lambda: None)
+    worker = failing(Failures(closed, BEFORE, {"claim"}, cuts=True), size=1, heartbeat_interval=0.05)
+    first = kind.enqueue()
+    eventually(lambda: Job.objects.filter(pk=first.id, state="completed").exists())
+    store.upsert_queue("other", pause=True)  # so that the worker leaves it to the claim that is late
+    eventually(lambda: "other" in worker.paused)
+    waiting = kind.using(queue_name="other").enqueue()
+
+    assert WorkerModel.objects.get(pk=worker.worker_id).epoch == 1
+    assert store.claim(worker.worker_id, "other", 1, epoch=0) == []
+    store.upsert_queue("other", pause=False)
+    eventually(lambda: Job.objects.filter(pk=waiting.id, state="completed", attempt=1).exists())

@@ -121,8 +121,13 @@ def damages() -> dict[str, list[str]]:
 
 def damage(job_id: int, column: str, sql: str) -> bool:
     """Write that into a row; whether the table let it."""
+    return written("django_jobs_job", column, sql, f"id = {job_id}")
+
+
+def written(table: str, column: str, sql: str, where: str) -> bool:
+    """Write that into a column of a row; whether the table let it."""
     with contextlib.suppress(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(f"UPDATE django_jobs_job SET {column} = {sql} WHERE id = {job_id}")
+        cursor.execute(f"UPDATE {table} SET {column} = {sql} WHERE {where}")
         return True
     return False
 

@@ -104,3 +104,19 @@ def test_of_many_at_once_one_leads(open_store, clock):
         assert leader.term == last[1] + (leader.holder != last[0])
         last = (leader.holder, leader.term)
         clock.advance(30)
+
+
+def test_there_is_a_leader_again_when_the_clock_was_set_back(store, clock):
+    """The one before died while it was two hours ahead, and can't resign."""
+    store.acquire_leadership("keeper", "a", 30.0, now=clock.after(7200))
+
+    assert store.acquire_leadership("keeper", "b", 30.0, now=clock.now).term == 2
+    assert store.acquire_leadership("keeper", "c", 30.0, now=clock.now) is None
+
+
+def test_a_leader_with_a_longer_lease_leads(store, clock):
+    """Workers of other settings: while a deploy is rolled out, too."""
+    store.acquire_leadership("keeper", "a", 3600.0, now=clock.now)
+
+    assert store.acquire_leadership("keeper", "a", 3600.0, now=clock.advance(10)).term == 1
+    assert store.acquire_leadership("keeper", "b", 3600.0, now=clock.now) is None

@@ -135,6 +135,37 @@ def test_a_lease_holds_until_its_very_end(store, make, clock, seconds, lost):
     assert [parse_timestamp(each.lost_at) for each in given_up] == ([clock.now] if lost else [])
 
 
+def test_who_has_died_before_the_clock_was_set_back_is_lost(store, make, clock):
+    """Its lease seems to last for hours. Who lives has renewed its own since."""
+    alive = make.worker(lease=30)
+    dead = store.register_worker("host", 2, '["*"]', 1, "1", 30.0, now=clock.after(7200)).id
+    store.heartbeat(alive, 30.0, now=clock.advance(20))
+
+    assert [each.id for each in store.lose_workers(now=clock.now, witness=alive)] == [dead]
+
+
+def test_nobody_is_lost_on_the_word_of_a_worker_that_has_not_seen_the_clock_set_back(store, make, clock):
+    witness, other = make.worker(lease=30), make.worker(lease=30)
+
+    assert store.lose_workers(now=clock.after(-7200), witness=witness) == []
+    assert [each.id for each in store.lose_workers(now=clock.after(-7200))] == [witness, other]
+
+
+def test_a_claim_of_an_epoch_that_its_worker_has_given_up_takes_nothing(store, make, clock):
+    """However late something between delivers it."""
+    worker, other = make.worker(), make.worker()
+    jobs = make.insert(3)
+    assert [job.id for job in store.claim(worker, "default", 1, now=clock.now, epoch=0)] == [jobs[0].id]
+
+    store.heartbeat(worker, 30.0, epoch=2, now=clock.now)
+    store.heartbeat(worker, 30.0, epoch=1, now=clock.now)  # one that is late, too
+
+    for epoch in (0, 1):
+        assert store.claim(worker, "default", 1, now=clock.now, epoch=epoch) == []
+    assert [job.id for job in store.claim(other, "default", 1, now=clock.now)] == [jobs[1].id]
+    assert [job.id for job in store.claim(worker, "default", 1, now=clock.now, epoch=2)] == [jobs[2].id]
+
+
 def test_nobody_is_lost_on_the_word_of_a_worker_whose_own_lease_is_over(store, make, clock):
     """The host, or the server, stood still while the statement was under way."""
     witness, silent = make.worker(lease=30), make.worker(lease=10)

@@ -7,6 +7,7 @@ from django_jobs.store.answers import Heartbeat
 from django_jobs.store.rows import WorkerRow
 from django_jobs.worker import heartbeat as module
 from django_jobs.worker.heartbeat import Reporter
+from django_jobs.worker.lost_answers import Epoch
 
 LEASE, INTERVAL = 30.0, 5.0
 
@@ -34,6 +35,7 @@ class Told:
     leads = True
 
     def __init__(self):
+        self.epoch = Epoch(30.0)
         self.worker_id = 7
         self.words = []
         self.error = None
@@ -71,7 +73,7 @@ class Database:
         self.takes = 0.0
         self.offset = 0.0
 
-    def heartbeat(self, worker_id, lease, running, completed, failed, skew, memory, leads):
+    def heartbeat(self, worker_id, lease, running, completed, failed, skew, memory, leads, epoch):
         self.calls.append((worker_id, lease, running, completed, failed, leads))
         answer = self.answers.pop(0) if self.answers else "ok"
         now = (self.clock.wall if self.clock else dt.datetime.now(dt.UTC)) + dt.timedelta(seconds=self.offset)

@@ -163,7 +163,7 @@ class FakeStore:
         if fault is not None:
             raise fault
 
-    def claim(self, worker_id: int, queue_name: str, limit: int) -> list[JobRow]:
+    def claim(self, worker_id: int, queue_name: str, limit: int, epoch: int = 0) -> list[JobRow]:
         self._enter("claim", worker_id, queue_name, limit)
         claimed = []
         self.moment += dt.timedelta(microseconds=1)

@@ -263,6 +263,21 @@ def test_there_is_no_trust_after_a_host_slept(scene):
     assert scene.reporter.healthy_for == 1.0
 
 
+def test_there_is_no_trust_after_the_clock_was_set_back(scene):
+    """Who has renewed its lease before that seems to have done so in the future, as the dead have."""
+    scene.beat()
+    scene.clock.advance(LEASE)
+    scene.beat()
+    scene.database.offset = -60.0
+    scene.clock.advance(INTERVAL)
+    scene.beat()
+    assert scene.reporter.healthy_for == 0.0
+
+    scene.clock.advance(1.0)
+    scene.beat()
+    assert scene.reporter.healthy_for == 1.0
+
+
 def test_there_is_trust_where_the_interval_is_half_of_the_lease(monkeypatch):
     """The longest that the checks allow."""
     scene = Scene(monkeypatch, lease=10.0, interval=5.0)

@@ -57,7 +57,7 @@ def test_a_resumed_schedule_is_noticed(transactional_db, periodic_job, monkeypat
 
 def test_a_draining_worker_runs_what_is_due_whoever_leads(transactional_db, periodic_job):
     store = django_store("default")
-    store.acquire_leadership("keeper", "another", 600.0)
+    store.acquire_leadership("keeper", "another", 300.0)
     past = dt.datetime.now(dt.UTC) - dt.timedelta(hours=1)
     declare(store, periodic_job.name, periodic_job.name, "every 1 s", now=past)
 

@@ -17,6 +17,7 @@ from django_jobs.management.jobs.output import Output, clean
 from django_jobs.models import Schedule, Worker
 from django_jobs.operations.workers import state_of
 from django_jobs.scheduling import pause_schedule, resume_schedule, run_schedule_now
+from django_jobs.sound_rows import sound
 from django_jobs.store.rows import JobRow, ScheduleRow, WorkerRow
 
 
@@ -69,7 +70,7 @@ class Workers(Subcommand):
                 "heartbeat_at": worker.heartbeat_at,
                 "version": worker.version,
             }
-            for worker in workers
+            for worker in sound(workers)
         ]
         columns = [
             "id",
@@ -141,7 +142,7 @@ class Schedules(Subcommand):
                 "next_tick": schedule.next_tick,
                 "last_error": schedule.last_error,
             }
-            for schedule in schedules
+            for schedule in sound(schedules)
         ]
         columns = ["key", "job", "when", "time_zone", "state", "last_tick", "next_tick", "last_error"]
         if not out.table(columns, records):

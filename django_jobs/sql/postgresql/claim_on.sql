@@ -39,7 +39,8 @@ WHERE id = ANY (ARRAY(
         ) AS marked
     ) AS job
     WHERE EXISTS (
-        SELECT FROM django_jobs_worker WHERE id = :worker_id::bigint AND lost_at IS NULL AND stopped_at IS NULL
+        SELECT FROM django_jobs_worker
+        WHERE id = :worker_id::bigint AND lost_at IS NULL AND stopped_at IS NULL AND epoch <= :epoch
     )
     LIMIT :limit
 ))

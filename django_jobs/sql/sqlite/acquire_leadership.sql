@@ -1,10 +1,12 @@
 -- Become, or remain, the leader until the moment :lease. No row: another one leads.
+-- Nobody leads for longer than :longest: the clock was set back since, or somebody's SQL has written that.
 INSERT INTO django_jobs_leadership AS leadership (name, holder, term, acquired_at, expires_at)
 VALUES (:name, :holder, 1, :now, :lease)
 ON CONFLICT (name) DO UPDATE
 SET holder = excluded.holder,
-    term = CASE WHEN leadership.holder = excluded.holder THEN leadership.term ELSE leadership.term + 1 END,
+    term = CASE WHEN leadership.holder = excluded.holder THEN leadership.term ELSE leadership.term % 9223372036854775807 + 1 END,
     acquired_at = CASE WHEN leadership.holder = excluded.holder THEN leadership.acquired_at ELSE excluded.acquired_at END,
     expires_at = excluded.expires_at
 WHERE leadership.holder = excluded.holder OR leadership.expires_at <= excluded.acquired_at
+   OR leadership.expires_at > :longest
 RETURNING name, holder, term, expires_at

@@ -1,6 +1,6 @@
 -- Claim up to :limit available jobs of one queue for one worker, the first in order.
 -- Writers are serialized, so the rows of the subquery are still available when they are updated. A worker that was
--- given up, or has stopped, claims nothing.
+-- given up, or has stopped, claims nothing; nor does a claim of an epoch that its worker has given up.
 UPDATE django_jobs_job
 SET state = 'running',
     attempt = attempt + 1,
@@ -11,7 +11,8 @@ WHERE id IN (
     SELECT id FROM django_jobs_job
     WHERE state = 'available' AND queue_name = :queue_name
       AND EXISTS (
-          SELECT 1 FROM django_jobs_worker WHERE id = :worker_id AND lost_at IS NULL AND stopped_at IS NULL
+          SELECT 1 FROM django_jobs_worker
+          WHERE id = :worker_id AND lost_at IS NULL AND stopped_at IS NULL AND epoch <= :epoch
       )
     ORDER BY priority DESC, run_after, id
     LIMIT :limit

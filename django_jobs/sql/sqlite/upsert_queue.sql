@@ -6,4 +6,4 @@ SET paused_at = CASE WHEN :pause IS NULL THEN queue.paused_at
                      WHEN :pause THEN COALESCE(queue.paused_at, excluded.paused_at) END,
     metadata = COALESCE(:metadata, queue.metadata),
     updated_at = excluded.updated_at
-RETURNING name, paused_at, metadata
+RETURNING name, +paused_at, metadata

@@ -49,13 +49,13 @@ def test_a_leader_that_was_late_learns_that_another_one_leads(make, store, start
     keeper = started(make())
     eventually(lambda: keeper.leads)
     store.resign_leadership(module.LEADERSHIP, keeper.holder)
-    assert store.acquire_leadership(module.LEADERSHIP, "another", 3600.0)
+    assert store.acquire_leadership(module.LEADERSHIP, "another", 300.0)
 
     eventually(lambda: not keeper.leads)
 
 
 def test_a_keeper_that_does_not_lead_does_nothing(make, store, started):
-    store.acquire_leadership(module.LEADERSHIP, "another", 3600.0)
+    store.acquire_leadership(module.LEADERSHIP, "another", 300.0)
     (running,), (due,) = lost_worker(store), insert(store)
     Job.objects.filter(id=due).update(state="scheduled")
     keeper = started(make())

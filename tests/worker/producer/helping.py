@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 from django_jobs.worker.buffer import Buffer
+from django_jobs.worker.lost_answers import Epoch
 from django_jobs.worker.options import Pool
 from django_jobs.worker.producer import Producer
 from tests.worker.fakes import WORKER, FakeStore, rows
@@ -16,7 +17,12 @@ class Scene:
         self.buffer = Buffer()
         self.done, self.seconds = 0, 0.0
         self.situation = SimpleNamespace(
-            worker_id=WORKER, may_claim=True, trusts_claims=True, paused=frozenset(), poll_interval=3600.0
+            worker_id=WORKER,
+            epoch=Epoch(30.0),
+            may_claim=True,
+            trusts_claims=True,
+            paused=frozenset(),
+            poll_interval=3600.0,
         )
         pool = Pool(queues or ("default",), size, ahead)
         self.producer = Producer(
