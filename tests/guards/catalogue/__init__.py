@@ -5,6 +5,8 @@ from tests.guards.catalogue import (
     finishing,
     giving_back,
     rescuing,
+    rows_and_keys,
+    schedules_and_clocks,
 )
 from tests.guards.guard import Guard
 
@@ -13,6 +15,8 @@ GUARDS: tuple[Guard, ...] = (
     *finishing.GUARDS,
     *giving_back.GUARDS,
     *rescuing.GUARDS,
+    *rows_and_keys.GUARDS,
+    *schedules_and_clocks.GUARDS,
 )
 
 # Tests of the page of faults that no edit is named for, each with the reason.

@@ -162,7 +162,10 @@ GUARDS = (
                 "    return result",
             )
         ],
-        tests=["worker/test_atomic.py::test_who_loses_its_claim_while_it_runs_commits_nothing"],
+        tests=[
+            "worker/test_atomic.py::test_who_has_lost_its_claim_commits_nothing",
+            "worker/test_exactly_once.py::test_effects_are_as_many_as_completed_jobs",
+        ],
     ),
     # -- timeouts --
     *each_database(
