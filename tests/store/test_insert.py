@@ -228,4 +228,6 @@ def test_without_a_given_time_the_databases_own_is_used(store, monkeypatch):
     assert hours == {2 if store.vendor == "sqlite" else 0}
     assert [job.state for job in jobs] == ["available", "scheduled"] * 2 + ["scheduled"]
     assert jobs[0].created_at <= jobs[1].created_at
-    assert {(job.run_after - job.created_at).total_seconds() for job in jobs if job.state == "scheduled"} == {60}
+    assert {(job.run_after - job.created_at).total_seconds() for job in jobs if job.state == "scheduled"} == {
+        60
+    }

@@ -2,8 +2,10 @@
 
 from tests.guards.catalogue import (
     cancelling,
+    claiming,
     finishing,
     giving_back,
+    operating,
     rescuing,
     rows_and_keys,
     schedules_and_clocks,
@@ -12,8 +14,10 @@ from tests.guards.guard import Guard
 
 GUARDS: tuple[Guard, ...] = (
     *cancelling.GUARDS,
+    *claiming.GUARDS,
     *finishing.GUARDS,
     *giving_back.GUARDS,
+    *operating.GUARDS,
     *rescuing.GUARDS,
     *rows_and_keys.GUARDS,
     *schedules_and_clocks.GUARDS,
