@@ -1,5 +1,6 @@
 """Inserting jobs: what a new row holds, one at a time and many at once, in the caller's transaction."""
 
+import datetime as dt
 import json
 
 import pytest
@@ -203,9 +204,30 @@ def test_a_refused_insert_is_djangos_error_and_leaves_the_outer_transaction_whol
     assert [columns(each) for each in store.get([job.id])] == [columns(job)]
 
 
-def test_without_a_given_time_the_databases_own_is_used(store):
-    before, one = store.insert(NewJob("tests.job")), store.insert(NewJob("tests.job", delay=60.0))
+class TwoHoursAhead(dt.datetime):
+    """The clock of a host that nobody has set."""
 
-    assert (before.state, one.state) == ("available", "scheduled")
-    assert before.created_at <= one.created_at
-    assert (one.run_after - one.created_at).total_seconds() == 60
+    @classmethod
+    def now(cls, tz=None):
+        return now(tz) + dt.timedelta(hours=2)
+
+
+now = dt.datetime.now
+
+
+def test_without_a_given_time_the_databases_own_is_used(store, monkeypatch):
+    """PostgreSQL's, whatever this host's clock says; SQLite is on this host."""
+    delayed = NewJob("tests.job", delay=60.0)
+    with monkeypatch.context() as patched:
+        patched.setattr(dt, "datetime", TwoHoursAhead)
+        jobs = [store.insert(NewJob("tests.job")), store.insert(delayed)]
+        jobs += store.insert_many([NewJob("tests.job"), delayed])
+        jobs += store.insert_many([delayed._replace(unique_key="a", unique_for=60)])
+
+    hours = {round((job.created_at - now(dt.UTC)) / dt.timedelta(hours=1)) for job in jobs}
+    assert hours == {2 if store.vendor == "sqlite" else 0}
+    assert [job.state for job in jobs] == ["available", "scheduled"] * 2 + ["scheduled"]
+    assert jobs[0].created_at <= jobs[1].created_at
+    assert {(job.run_after - job.created_at).total_seconds() for job in jobs if job.state == "scheduled"} == {
+        60
+    }

@@ -100,10 +100,11 @@ def test_nothing_to_claim_is_found_out_in_two_statements(make, claim):
     assert claim() == ([], ["claim_on", "claim"])
 
 
-def test_a_worker_that_has_stopped_claims_nothing(make, claim, store, worker, clock):
+@pytest.mark.parametrize("end", ["lose_worker", "stop_worker"])
+def test_a_worker_that_was_lost_or_has_stopped_claims_nothing(make, claim, store, worker, clock, end):
     make.insert(3)
     claim()
-    store.stop_worker(worker, now=clock.now)
+    getattr(store, end)(worker, now=clock.now)
 
     assert claim(5) == ([], ["claim_on", "claim"])
 

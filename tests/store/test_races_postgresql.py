@@ -35,7 +35,8 @@ def meet(first, second):
         with transaction.atomic():
             done = first()
             waiting = pool.submit(second)
-            wait_until(somebody_waits, "the second statement waits for the first")
+            wait_until(lambda: waiting.done() or somebody_waits(), "the second statement waits for the first")
+            assert not waiting.done(), f"the second has not waited: {waiting}"
         return done, waiting.result(TIMEOUT)
 
 

@@ -45,7 +45,8 @@ def meet(first, second, roll_back=False):
         with transaction.atomic():
             done = first()
             future = pool.submit(second)
-            wait_until(lambda: waiting() == 1, "the second waits for the first")
+            wait_until(lambda: future.done() or waiting() == 1, "the second waits for the first")
+            assert not future.done(), f"the second has not waited: {future}"
             transaction.set_rollback(roll_back)
         return done, future.result(TIMEOUT)
 

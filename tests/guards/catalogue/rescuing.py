@@ -1,0 +1,145 @@
+"""Workers that are lost, or taken for that, and what becomes of their jobs."""
+
+from tests.guards.guard import Edit, Guard
+from tests.guards.statements import each_database, postgresql, sqlite
+
+# The fence, as the statements write it.
+_CLAIM = "WHERE job.claims = outcome.claims AND job.state = 'running'"
+_LITE_CLAIM = " AND django_jobs_job.claims = outcome.claims"
+_LITE_RUNNING = " AND django_jobs_job.state = 'running'"
+
+LOST = "worker/worker/test_taken_for_lost.py"
+RESCUE = "store/test_rescue.py"
+PROCESSES = "worker/test_processes.py"
+RACES = "store/test_races_postgresql.py"
+
+GUARDS = (
+    # -- a worker that was taken for lost --
+    *each_database(
+        "a worker that was taken for lost has no heartbeat",
+        tests=[
+            f"{LOST}::test_a_worker_that_was_taken_for_lost_goes_on_under_a_new_id",
+            "store/test_workers.py::test_a_heartbeat_after_the_loss_finds_nothing_and_changes_nothing",
+        ],
+        on_postgresql=[postgresql("heartbeat", "lost_at IS NULL AND ")],
+        on_sqlite=[sqlite("heartbeat", "lost_at IS NULL AND ")],
+    ),
+    *each_database(
+        "the late completion of a worker that was taken for lost is fenced",
+        tests=[f"{LOST}::test_a_worker_that_was_taken_for_lost_goes_on_under_a_new_id"],
+        on_postgresql=[postgresql("complete", _CLAIM, "WHERE true")],
+        on_sqlite=[sqlite("complete", _LITE_CLAIM + _LITE_RUNNING)],
+    ),
+    Guard(
+        "what is buffered under an id that was given up is not run",
+        edits=[
+            Edit(
+                "worker/worker.py",
+                "self.signs.doubtful = True  # until there is a new id\n        self.pools.withdraw()\n",
+                "self.signs.doubtful = True  # until there is a new id\n",
+            )
+        ],
+        tests=[
+            f"{LOST}::test_a_worker_that_was_taken_for_lost_goes_on_under_a_new_id",
+            f"{LOST}::test_what_is_buffered_is_withdrawn_at_once_when_the_worker_was_given_up",
+        ],
+    ),
+    # -- rescue --
+    Guard(
+        "a rescue looks again under the row's lock (PostgreSQL)",
+        edits=[postgresql("rescue", "        FOR UPDATE SKIP LOCKED\n")],
+        tests=[f"{RACES}::test_a_rescue_skips_what_is_being_finished"],
+        databases=["postgresql"],
+    ),
+    Guard(
+        "a rescue waits for nobody (PostgreSQL)",
+        edits=[postgresql("rescue", "FOR UPDATE SKIP LOCKED", "FOR UPDATE")],
+        tests=[f"{RACES}::test_a_rescue_skips_what_is_being_finished"],
+        databases=["postgresql"],
+    ),
+    *each_database(
+        "a rescue is of workers that are lost or have stopped",
+        tests=[
+            f"{RESCUE}::test_a_job_claimed_again_by_a_live_worker_is_let_be",
+            f"{RESCUE}::test_a_live_workers_jobs_are_let_be_also_when_it_is_late",
+        ],
+        on_postgresql=[
+            postgresql(
+                "rescue",
+                "WHERE worker.id = holders.worker_id AND worker.lost_at IS NULL AND worker.stopped_at IS NULL",
+                "WHERE false",
+            )
+        ],
+        on_sqlite=[
+            sqlite(
+                "rescue",
+                "WHERE worker.id = holders.worker_id AND worker.lost_at IS NULL AND worker.stopped_at IS NULL",
+                "WHERE false",
+            )
+        ],
+    ),
+    *each_database(
+        "a rescue is of jobs that run",
+        tests=[f"{RESCUE}::test_only_running_jobs_are_rescued"],
+        on_postgresql=[
+            postgresql("rescue", "WHERE state = 'running' AND worker_id = lost", "WHERE worker_id = lost")
+        ],
+        on_sqlite=[
+            sqlite(
+                "rescue", "WHERE job.state = 'running' AND job.worker_id = lost", "WHERE job.worker_id = lost"
+            )
+        ],
+    ),
+    *each_database(
+        "a rescue goes by worker",
+        tests=[f"{RESCUE}::test_jobs_behind_a_thousand_of_a_live_worker_are_found"],
+        on_postgresql=[
+            postgresql(
+                "rescue",
+                "    (SELECT worker_id FROM django_jobs_job WHERE state = 'running' ORDER BY worker_id LIMIT 1)\n"
+                "    UNION ALL\n"
+                "    SELECT (SELECT job.worker_id FROM django_jobs_job AS job\n"
+                "            WHERE job.state = 'running' AND job.worker_id > holders.worker_id"
+                " ORDER BY job.worker_id LIMIT 1)\n"
+                "    FROM holders WHERE holders.worker_id IS NOT NULL\n",
+                "    SELECT DISTINCT worker_id FROM (\n"
+                "        SELECT worker_id FROM django_jobs_job WHERE state = 'running' ORDER BY id LIMIT 1000\n"
+                "    ) AS first\n",
+            )
+        ],
+        on_sqlite=[
+            sqlite(
+                "rescue",
+                "    SELECT min(worker_id) AS worker_id FROM django_jobs_job WHERE state = 'running'\n"
+                "    UNION ALL\n"
+                "    SELECT (SELECT min(job.worker_id) FROM django_jobs_job AS job\n"
+                "            WHERE job.state = 'running' AND job.worker_id > holders.worker_id)\n"
+                "    FROM holders WHERE holders.worker_id IS NOT NULL\n",
+                "    SELECT DISTINCT worker_id FROM (\n"
+                "        SELECT worker_id FROM django_jobs_job WHERE state = 'running' ORDER BY id LIMIT 1000\n"
+                "    )\n",
+            )
+        ],
+    ),
+    *each_database(
+        "a job whose attempts are used up is a dead letter",
+        tests=[
+            f"{PROCESSES}::test_a_job_that_kills_its_process_becomes_a_dead_letter_and_the_others_are_done",
+            f"{RESCUE}::test_a_job_that_kills_every_worker_becomes_a_dead_letter",
+        ],
+        on_postgresql=[
+            postgresql("rescue", "                    WHEN attempt >= max_attempts THEN 'failed'\n")
+        ],
+        on_sqlite=[sqlite("rescue", "                WHEN job.attempt >= job.max_attempts THEN 'failed'\n")],
+    ),
+    *each_database(
+        "only a worker whose lease is over is taken for lost",
+        tests=["worker/keeper/test_rescuing.py::test_a_worker_that_lives_keeps_its_jobs"],
+        on_postgresql=[
+            postgresql(
+                "lose_workers", "      AND expires_at < COALESCE(:now::timestamptz, statement_timestamp())\n"
+            )
+        ],
+        on_sqlite=[sqlite("lose_workers", " AND expires_at < :now")],
+    ),
+)
