@@ -11,10 +11,10 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils.functional import cached_property
 from django.utils.html import format_html
-from django.utils.translation import get_language, gettext, gettext_lazy as _, pgettext
+from django.utils.translation import get_language, gettext, gettext_lazy as _, gettext_noop, pgettext
 from django.views.decorators.http import require_POST
 
-from django_jobs import scheduling
+from django_jobs import schedule_errors, scheduling
 from django_jobs.admin.cron_words import cron_text
 from django_jobs.admin.log import record
 from django_jobs.admin.room import RoomAdmin, may
@@ -24,6 +24,7 @@ from django_jobs.exceptions import InvalidJob, InvalidSchedule
 from django_jobs.models import Job, Schedule
 from django_jobs.redaction import Redactor
 from django_jobs.store.rows import ScheduleRow
+from django_jobs.texts import Text
 from django_jobs.timing import ALL, LATEST, NONE, Interval, Timing, parse
 
 RUN = "django_jobs.run_schedule"
@@ -86,6 +87,13 @@ class ShownSchedule:
         if self.schedule.last_error:
             return _("failing"), "error"
         return pgettext("schedule", "active"), "ok"
+
+    @cached_property
+    def last_error(self) -> str:
+        """What kept it from running, in the language of the page as far as that is known."""
+        return schedule_errors.error_text(
+            **{name: getattr(self.schedule, name) for name in schedule_errors.FIELDS}
+        )
 
     @property
     def is_declared(self) -> bool:
@@ -204,7 +212,7 @@ class ScheduleAdmin(RoomAdmin):
             messages.error(
                 request,
                 gettext("The schedule %(key)s can't be run: %(error)s")
-                % {"key": schedule.key, "error": error},
+                % {"key": schedule.key, "error": error.translated},
             )
             return self.back(request, self.url("django_jobs_schedule_changelist"))
         if job is None:
@@ -214,7 +222,8 @@ class ScheduleAdmin(RoomAdmin):
                 % {"key": schedule.key},
             )
         else:
-            self.log(request, schedule, f"Run now: job {job.id}.")
+            entry = Text(gettext_noop("Run now: job %(id)d."), {"id": job.id})
+            record(request, Schedule, schedule.pk, schedule.key, entry, ["last job"])
             messages.success(
                 request,
                 format_html(
@@ -231,14 +240,14 @@ class ScheduleAdmin(RoomAdmin):
         schedule = self.schedule(request, schedule_id)
         row = scheduling.pause_schedule(schedule.key)
         text = gettext("The schedule %(key)s is paused: its ticks pass without a job.")
-        return self.told(request, schedule, row, text, "Paused.")
+        return self.told(request, schedule, row, text, Text(gettext_noop("Paused.")))
 
     def resume_view(self, request: HttpRequest, schedule_id: int) -> HttpResponse:
         """Let it run again."""
         schedule = self.schedule(request, schedule_id)
         row = scheduling.resume_schedule(schedule.key)
         text = gettext("The schedule %(key)s runs again, from its next tick on.")
-        return self.told(request, schedule, row, text, "Resumed.")
+        return self.told(request, schedule, row, text, Text(gettext_noop("Resumed.")))
 
     def schedule(self, request: HttpRequest, schedule_id: int) -> Schedule:
         """The one that something is to be done to, by who may."""
@@ -249,15 +258,11 @@ class ScheduleAdmin(RoomAdmin):
         return schedule
 
     def told(
-        self, request: HttpRequest, schedule: Schedule, row: ScheduleRow | None, text: str, entry: str
+        self, request: HttpRequest, schedule: Schedule, row: ScheduleRow | None, text: str, entry: Text
     ) -> HttpResponse:
         """Say what was done, and go back."""
         if row is None:
             raise Http404
-        self.log(request, schedule, entry)
+        record(request, Schedule, schedule.pk, schedule.key, entry, ["paused at"])
         messages.success(request, text % {"key": schedule.key})
         return self.back(request, self.url("django_jobs_schedule_changelist"))
-
-    def log(self, request: HttpRequest, schedule: Schedule, entry: str) -> None:
-        """Write who did it."""
-        record(request, Schedule, schedule.pk, schedule.key, entry)

@@ -12,7 +12,8 @@ from django.utils import timezone
 import django_jobs
 from django_jobs import operations
 from django_jobs.models import Job, Queue, Schedule, Stat, Worker
-from django_jobs.states import State
+from django_jobs.states import State, state_text
+from django_jobs.texts import text
 from testproject.demo import data
 
 WORD = re.compile(r"[A-Za-z]{2,}")
@@ -121,8 +122,8 @@ def test_what_is_said_of_states_and_reasons_is_marked(admin, make, bracketed, mo
     asked["query"] = "?"
     assert "⟦completed⟧, ⟦failed⟧, ⟦cancelled⟧" in admin.post("/admin/django_jobs/job/act/", asked).text
     left = operations.Result()
-    left.skip(running, "it is running")
+    left.skip(running, text("it is %(state)s", state=state_text("running")))
     monkeypatch.setattr(operations, "delete", lambda *_, **__: left)
     purged = {"queue": "mail", "state": ["available"]}
     reply = admin.post("/admin/django_jobs/queue/purge/", purged, follow=True)
-    assert "⟦it is⟧ ⟦running⟧" in reply.text
+    assert "⟦it is ⟦running⟧⟧" in reply.text

@@ -4,7 +4,8 @@ import pytest
 from django.utils import translation
 
 from django_jobs.admin.cron_words import cron_text
-from django_jobs.admin.words import ago_text, duration_text, number_text
+from django_jobs.admin.words import ago_text, duration_text
+from django_jobs.texts import number_text
 
 
 @pytest.mark.parametrize(
