@@ -14,7 +14,10 @@ from django.utils import translation
 from django.utils.translation.template import templatize
 
 import django_jobs
+from django_jobs.doctor import summary
+from django_jobs.doctor.findings import ERROR, WARNING, Finding
 from django_jobs.models import Job
+from django_jobs.operations import Count
 
 PACKAGE = Path(django_jobs.__file__).parent
 LANGUAGES = ("de", "es")
@@ -149,6 +152,19 @@ _("%(name)s is wrong", name=name), ngettext("%(count)d job", "%(count)d jobs", 2
 
     def test_there_is_much(self):
         assert len(marked()) > 500
+
+
+def test_commands_are_in_english():
+    """As Django's own are, whatever the language of the site is: so scripts can read what they say."""
+    for folder in ("management", "doctor"):
+        for path in (PACKAGE / folder).rglob("*.py"):
+            source = path.read_text()
+            assert "django.utils.translation" not in source, path
+            assert ".translated" not in source, path
+    with translation.override("de"):
+        findings = [Finding(ERROR, "", ""), Finding(WARNING, "", ""), Finding(WARNING, "", "")]
+        assert summary(findings) == "1 error, 2 warnings."
+        assert str(Count(12_345, capped=True)) == "12,345+"
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

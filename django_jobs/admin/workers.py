@@ -245,7 +245,7 @@ class WorkerAdmin(RoomAdmin):
         :param field: that it changes.
         """
         self.must(request, CONTROL)
-        row = operation(worker_id)
+        row = operation(worker_id) if worker_id < 2**63 else None
         if row is None:
             messages.error(request, gettext("There is no worker %(id)d that is alive.") % {"id": worker_id})
         else:
