@@ -6,8 +6,10 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from django_jobs import python_words
 from django_jobs.exceptions import InvalidArguments
 from django_jobs.serialization import NotStorable, encode, encode_plain, encode_storable, shown
+from django_jobs.texts import Grouped, text as _, words_of
 
 
 class Arguments:
@@ -54,7 +56,12 @@ class Arguments:
             self._whole.bind(*self._leading, *args, **kwargs)
         except TypeError as error:
             raise InvalidArguments(
-                f"{error}; the parameters are {self.signature}{self._hint(kwargs)}"
+                _(
+                    "%(problem)s; the parameters are %(signature)s%(hint)s",
+                    problem=python_words.of_call(error),
+                    signature=str(self.signature),
+                    hint=self._hint(kwargs),
+                )
             ) from None
 
     def _hint(self, kwargs: Mapping[str, Any]) -> str:
@@ -62,7 +69,7 @@ class Arguments:
         from django_jobs.options import OF_ONE_JOB
 
         option = next((name for name in kwargs if name in OF_ONE_JOB and name not in self.names), None)
-        return "" if option is None else f". Options come before: .using({option}=...)"
+        return "" if option is None else _(". Options come before: .using(%(option)s=...)", option=option)
 
     def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any], most_bytes: int) -> tuple[str, str]:
         """The arguments as JSON texts. Raises InvalidArguments, naming the argument, for what can't be stored."""
@@ -74,7 +81,7 @@ class Arguments:
             if len(encoded_args) + len(encoded_kwargs) > most_bytes // 4:
                 self._check_size(args, kwargs, encoded_args, encoded_kwargs, most_bytes)
         except NotStorable as error:
-            raise InvalidArguments(str(error)) from None
+            raise InvalidArguments(words_of(error)) from None
         return encoded_args, encoded_kwargs
 
     def _encode_each(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[str, str]:
@@ -82,7 +89,7 @@ class Arguments:
         for what, value in self.described(args, kwargs):
             encode_storable(value, what)
         for name in kwargs:  # a function with **kwargs takes any name
-            encode_storable(name, f"the name {shown(name)} of an argument")
+            encode_storable(name, _("the name %(name)s of an argument", name=shown(name)))
         return encode(list(args)), encode(dict(kwargs))
 
     def _check_size(
@@ -95,17 +102,24 @@ class Arguments:
     ) -> None:
         size = len(encoded_args.encode()) + len(encoded_kwargs.encode())
         if size > most_bytes:
-            largest, _ = max(self.described(args, kwargs), key=lambda described: len(encode(described[1])))
+            largest = max(self.described(args, kwargs), key=lambda described: len(encode(described[1])))[0]
             raise NotStorable(
-                f"the arguments are {size:,} bytes as JSON, over the limit of {most_bytes:,} (the largest is "
-                f"{largest}). Store the data and pass its key, or raise DJANGO_JOBS['MAX_ARGUMENT_BYTES']."
+                _(
+                    "the arguments are %(size)s bytes as JSON, over the limit of %(most)s (the largest is %(largest)s)."
+                    " Store the data and pass its key, or raise DJANGO_JOBS['MAX_ARGUMENT_BYTES'].",
+                    size=Grouped(size),
+                    most=Grouped(most_bytes),
+                    largest=largest,
+                )
             )
 
     def described(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         """Each argument with what it is called in a message."""
         for index, value in enumerate(args):
-            known = index < len(self.names)
-            name = f"{self.names[index]!r}" if known else f"{index - len(self.names)} of *{self.rest}"
-            yield f"argument {name}", value
+            if index < len(self.names):
+                yield _("argument %(name)s", name=repr(self.names[index])), value
+            else:
+                place = index - len(self.names)
+                yield _("argument %(place)d of *%(rest)s", place=place, rest=self.rest), value
         for key, value in kwargs.items():
-            yield f"argument {shown(key)}", value
+            yield _("argument %(name)s", name=shown(key)), value

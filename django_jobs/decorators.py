@@ -12,9 +12,10 @@ from django_jobs.context import JobContext
 from django_jobs.definitions import JobDefinition
 from django_jobs.exceptions import InvalidJob
 from django_jobs.job_registry import registry
-from django_jobs.options import BackoffOption, Delay, ExceptionClasses, Options, UniqueOption, unknown_option
+from django_jobs.options import BackoffOption, Delay, ExceptionClasses, Options, UniqueOption
 from django_jobs.schedules import schedules
 from django_jobs.serialization import shown
+from django_jobs.unknown_options import unknown_option
 
 P = ParamSpec("P")
 R = TypeVar("R")

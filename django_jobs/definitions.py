@@ -22,10 +22,10 @@ from django_jobs.options import (
     UniqueOption,
     changes_of,
     check,
-    unknown_option,
 )
 from django_jobs.places import Place
 from django_jobs.store.rows import JobRow
+from django_jobs.unknown_options import unknown_option
 
 if TYPE_CHECKING:
     from django.db.models import Model

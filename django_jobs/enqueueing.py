@@ -19,6 +19,7 @@ from django_jobs.options import Described
 from django_jobs.serialization import encode, shown
 from django_jobs.store import django_store
 from django_jobs.store.rows import JobRow, NewJob
+from django_jobs.texts import Text
 
 if TYPE_CHECKING:
     from django_jobs.stored_backoff import Stored
@@ -55,7 +56,9 @@ def prepare(definition: Described, args: Sequence[Any], kwargs: Mapping[str, Any
         definition.arguments.fit(args, kwargs)
         encoded = definition.arguments.encode(args, kwargs, conf.get("MAX_ARGUMENT_BYTES"))
     except InvalidArguments as error:
-        raise InvalidArguments(f"{definition.name}: {error}") from None
+        raise InvalidArguments(
+            Text("%(name)s: %(error)s", {"name": definition.name, "error": error})
+        ) from None
     new = NewJob(*_options(definition), *encoded)
     more = _more(definition)
     return Prepared(new if more is None else more(new, args, kwargs), definition.options.using)

@@ -7,9 +7,14 @@ from typing import Any
 
 from django_jobs.limits import LONGEST_DELAY
 from django_jobs.serialization import shown
+from django_jobs.texts import Explained, joined
+
+# What of these a page of the admin may show is raised with a text that is marked (django_jobs.texts): what an operator
+# can give an operation, a filter or a form, and what keeps a schedule from running. What only a developer's own call
+# can be told, such as the options of @job that no single job has, is a plain string, English everywhere.
 
 
-class InvalidJob(ValueError):
+class InvalidJob(Explained):
     """A job that can't be enqueued; the message names what is wrong and what to do. No SQL has run."""
 
 
@@ -17,7 +22,7 @@ class InvalidArguments(InvalidJob, TypeError):
     """Arguments that don't fit the function, or that JSON, the size limit or a database does not allow."""
 
 
-class InvalidSchedule(ValueError):
+class InvalidSchedule(Explained):
     """A schedule that can't be declared.
 
     :param message: what is wrong with what.
@@ -26,7 +31,7 @@ class InvalidSchedule(ValueError):
     """
 
     def __init__(self, message: str, hint: str, code: str) -> None:
-        super().__init__(f"{message} {hint}")
+        super().__init__(joined(message, hint))
         self.message = message
         self.hint = hint
         self.code = code

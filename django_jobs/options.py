@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -17,6 +16,7 @@ from django_jobs.arguments import Arguments
 from django_jobs.backoff import as_policy
 from django_jobs.exceptions import InvalidJob
 from django_jobs.serialization import find_problem, shown
+from django_jobs.texts import text as _
 
 if TYPE_CHECKING:
     from django.db.models import Model
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 EARLIEST = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 LATEST = dt.datetime(9000, 1, 1, tzinfo=dt.UTC)
 LONGEST_DELAY = dt.timedelta(seconds=limits.LONGEST_DELAY)
+_HIGHER_FIRST = _("; higher runs first")
 
 
 Delay = float | dt.timedelta
@@ -103,7 +104,7 @@ def check(options: Options, name: str) -> Options:
         limits.PRIORITY_LOWEST,
         limits.PRIORITY_HIGHEST,
         name,
-        "; higher runs first",
+        _HIGHER_FIRST,
     )
     if options.max_attempts is not None:
         _check_whole(options.max_attempts, "max_attempts", 1, limits.MAX_ATTEMPTS_HIGHEST, name)
@@ -112,12 +113,23 @@ def check(options: Options, name: str) -> Options:
     using: Any = options.using
     if using is not None and not (isinstance(using, str) and using in settings.DATABASES):
         raise InvalidJob(
-            f"using={shown(using)} of {name} is no database; DATABASES has "
-            f"{', '.join(sorted(settings.DATABASES))}."
+            _(
+                "using=%(value)s of %(name)s is no database; DATABASES has %(known)s.",
+                value=shown(using),
+                name=name,
+                known=", ".join(sorted(settings.DATABASES)),
+            )
         )
     check_unique(options, name)
     if not isinstance(options.pending, bool):
-        raise InvalidJob(f"pending of {name} is {shown(options.pending)}; it must be True or False.")
+        raise InvalidJob(
+            _(
+                "%(option)s of %(name)s is %(value)s; it must be True or False.",
+                option="pending",
+                name=name,
+                value=shown(options.pending),
+            )
+        )
     timeout = None if options.timeout is None else check_timeout(options.timeout, name)
     return replace(
         options,
@@ -164,8 +176,12 @@ def check_queue_name(queue_name: Any, name: str) -> None:
     )
     if bad is not None or queue_name != queue_name.strip():
         raise InvalidJob(
-            f"queue_name={shown(queue_name)} of {name} can't be written in runjobs --queues: leave out commas, colons, "
-            f"asterisks, control characters and outer spaces."
+            _(
+                "queue_name=%(value)s of %(name)s can't be written in runjobs --queues: leave out commas, colons, "
+                "asterisks, control characters and outer spaces.",
+                value=shown(queue_name),
+                name=name,
+            )
         )
 
 
@@ -173,22 +189,43 @@ def check_run_after(run_after: Any, name: str) -> None:
     """Raise InvalidJob unless this is an aware datetime or a timedelta that both databases can hold."""
     if isinstance(run_after, dt.timedelta):
         if abs(run_after) > LONGEST_DELAY:
-            raise InvalidJob(f"run_after={run_after!r} of {name} is more than a hundred years from now.")
+            raise InvalidJob(
+                _(
+                    "run_after=%(value)s of %(name)s is more than a hundred years from now.",
+                    value=repr(run_after),
+                    name=name,
+                )
+            )
         return
     if not isinstance(run_after, dt.datetime):
         raise InvalidJob(
-            f"run_after of {name} is {shown(run_after)}, of type {type(run_after).__name__}; it must be an aware "
-            f"datetime or a timedelta from now."
+            _(
+                "run_after of %(name)s is %(value)s, of type %(type)s; it must be an aware datetime or a timedelta "
+                "from now.",
+                name=name,
+                value=shown(run_after),
+                type=type(run_after).__name__,
+            )
         )
     if timezone.is_naive(run_after):
         if settings.USE_TZ:
             raise InvalidJob(
-                f"run_after={run_after!r} of {name} has no time zone. Use django.utils.timezone.now() or make_aware(), "
-                f"or a timedelta from now."
+                _(
+                    "run_after=%(value)s of %(name)s has no time zone. Use django.utils.timezone.now() or "
+                    "make_aware(), or a timedelta from now.",
+                    value=repr(run_after),
+                    name=name,
+                )
             )
         run_after = timezone.make_aware(run_after, timezone.get_default_timezone())
     if not EARLIEST <= run_after <= LATEST:
-        raise InvalidJob(f"run_after={run_after!r} of {name} must lie between the years 1970 and 9000.")
+        raise InvalidJob(
+            _(
+                "run_after=%(value)s of %(name)s must lie between the years 1970 and 9000.",
+                value=repr(run_after),
+                name=name,
+            )
+        )
 
 
 def check_unique(options: Options, name: str) -> None:
@@ -200,8 +237,12 @@ def check_unique(options: Options, name: str) -> None:
         not callable(unique) or iscoroutinefunction(unique)
     ):
         raise InvalidJob(
-            f"unique of {name} is {shown(unique)}; it must be True, a key such as 'order:{{order_id}}', or a function "
-            f"(not async) that returns the key."
+            _(
+                "unique of %(name)s is %(value)s; it must be True, a key such as 'order:{order_id}', or a function "
+                "(not async) that returns the key.",
+                name=name,
+                value=shown(unique),
+            )
         )
     if options.unique_for is not None:
         check_unique_for(options.unique_for, name)
@@ -210,17 +251,31 @@ def check_unique(options: Options, name: str) -> None:
         _check_text(options.unique_key, "unique_key", length, name)
     if options.on_duplicate not in ("return", "replace"):
         raise InvalidJob(
-            f"on_duplicate of {name} is {shown(options.on_duplicate)}; it must be 'return' or 'replace'."
+            _(
+                "on_duplicate of %(name)s is %(value)s; it must be 'return' or 'replace'.",
+                name=name,
+                value=shown(options.on_duplicate),
+            )
         )
 
 
 def check_unique_for(unique_for: Any, name: str) -> None:
     """Raise InvalidJob unless this is a length of time that periods can have."""
     if not isinstance(unique_for, dt.timedelta):
-        raise InvalidJob(f"unique_for of {name} is {shown(unique_for)}; it must be a timedelta.")
+        raise InvalidJob(
+            _(
+                "unique_for of %(name)s is %(value)s; it must be a timedelta.",
+                name=name,
+                value=shown(unique_for),
+            )
+        )
     if unique_for % dt.timedelta(seconds=1) or not dt.timedelta() < unique_for <= LONGEST_DELAY:
         raise InvalidJob(
-            f"unique_for={unique_for!r} of {name} must be whole seconds, at least one, and at most a hundred years."
+            _(
+                "unique_for=%(value)s of %(name)s must be whole seconds, at least one, and at most a hundred years.",
+                value=repr(unique_for),
+                name=name,
+            )
         )
 
 
@@ -233,8 +288,12 @@ def check_timeout(timeout: Any, name: str) -> float:
         or not 0 <= seconds <= limits.LONGEST_DELAY
     ):
         raise InvalidJob(
-            f"timeout of {name} is {shown(timeout)}; it must be a number of seconds, or a timedelta, from 0 (no "
-            f"timeout) to a hundred years."
+            _(
+                "timeout of %(name)s is %(value)s; it must be a number of seconds, or a timedelta, from 0 (no timeout) "
+                "to a hundred years.",
+                name=name,
+                value=shown(timeout),
+            )
         )
     return float(seconds)
 
@@ -284,56 +343,40 @@ def check_retry_on(classes: Any, name: str) -> tuple[type[BaseException], ...] |
 
 def _check_text(value: Any, option: str, length: int, name: str) -> None:
     if not isinstance(value, str) or not value:
-        raise InvalidJob(f"{option} of {name} is {shown(value)}; it must be a string that is not empty.")
+        raise InvalidJob(
+            _(
+                "%(option)s of %(name)s is %(value)s; it must be a string that is not empty.",
+                option=option,
+                name=name,
+                value=shown(value),
+            )
+        )
     if len(value) > length:
         raise InvalidJob(
-            f"{option} of {name} has {len(value)} characters, over the limit of {length}: {shown(value)}"
+            _(
+                "%(option)s of %(name)s has %(count)d characters, over the limit of %(most)d: %(value)s",
+                option=option,
+                name=name,
+                count=len(value),
+                most=length,
+                value=shown(value),
+            )
         )
-    problem = find_problem(value, f"{option} of {name}")
-    if problem is not None:
-        raise InvalidJob(problem)
+    if find_problem(value, option) is not None:
+        raise InvalidJob(find_problem(value, _("%(option)s of %(name)s", option=option, name=name)))
 
 
 def _check_whole(value: Any, option: str, lowest: int, highest: int, name: str, more: str = "") -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
         raise InvalidJob(
-            f"{option} of {name} is {shown(value)}; it must be a whole number from {lowest} to {highest}{more}."
+            _(
+                "%(option)s of %(name)s is %(value)s; it must be a whole number from %(lowest)d to "
+                "%(highest)d%(more)s.",
+                option=option,
+                name=name,
+                value=shown(value),
+                lowest=lowest,
+                highest=highest,
+                more=more,
+            )
         )
-
-
-# What an option is called elsewhere, or by half its name.
-_ELSEWHERE = {
-    "bind": "takes_context",
-    "countdown": "run_after",
-    "database": "using",
-    "delay": "run_after",
-    "eta": "run_after",
-    "lock": "unique",
-    "max_retries": "max_attempts",
-    "pass_context": "takes_context",
-    "queue": "queue_name",
-    "queueing_lock": "unique_key",
-    "retries": "max_attempts",
-    "schedule_at": "run_after",
-    "schedule_in": "run_after",
-    "soft_time_limit": "timeout",
-    "time_limit": "timeout",
-}
-
-
-def unknown_option(name: str, of_function: Iterable[str], *, for_one: bool) -> InvalidJob:
-    """The error of an option that there is not.
-
-    :param of_function: the options of ``@job``.
-    :param for_one: whether it was given to ``using()``, else to ``@job``.
-    """
-    known, others = (OF_ONE_JOB, of_function) if for_one else (of_function, OF_ONE_JOB)
-    known = list(known)
-    near = difflib.get_close_matches(name, [*known, *others, *_ELSEWHERE], n=1, cutoff=0.5)
-    if not near:
-        return InvalidJob(f"There is no option {name!r}; there are {', '.join(known)}.")
-    meant = _ELSEWHERE.get(near[0], near[0])
-    if meant in known:
-        return InvalidJob(f"There is no option {name!r}; did you mean {meant!r}?")
-    whose = "the function's: @job({}=...)" if for_one else "each job's own: .using({}=...)"
-    return InvalidJob(f"There is no option {name!r} here; {meant} is {whose.format(meant)}.")

@@ -21,6 +21,7 @@ from django_jobs.exceptions import InvalidJob, InvalidSchedule
 from django_jobs.job_registry import registry
 from django_jobs.serialization import encode, find_problem, shown
 from django_jobs.store.rows import NewSchedule
+from django_jobs.texts import text as _
 from django_jobs.timing import BAD_TIMING, LATEST, MISSED, Cron, Interval, Timing, zone_name
 
 BAD_SCHEDULE = "django_jobs.E020"
@@ -304,8 +305,8 @@ def check_key(key: Any) -> str:
     """The key if it can name a schedule, else raise InvalidSchedule."""
     if not isinstance(key, str) or not 0 < len(key) <= limits.KEY_LENGTH or find_problem(key, "key"):
         raise InvalidSchedule(
-            f"The key {shown(key)} can't name a schedule.",
-            f"It must be a string of 1 to {limits.KEY_LENGTH} characters, without NUL.",
+            _("The key %(key)s can't name a schedule.", key=shown(key)),
+            _("It must be a string of 1 to %(most)d characters, without NUL.", most=limits.KEY_LENGTH),
             BAD_SCHEDULE,
         )
     return str.__str__(key)

@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import logging
 from collections.abc import Iterable
+from typing import Any
 
 from django_jobs import enqueueing
 from django_jobs.databases import jobs_database
@@ -15,6 +16,7 @@ from django_jobs.schedules import BAD_CALL, UNKNOWN_JOB, check_key, schedules
 from django_jobs.serialization import decoded, shown
 from django_jobs.store import Store, django_store
 from django_jobs.store.rows import JobRow, NewJob, ScheduleRow
+from django_jobs.texts import text as _
 
 logger = logging.getLogger("django_jobs.schedules")
 
@@ -50,23 +52,37 @@ def job_of(schedule: ScheduleRow, tick: dt.datetime | None) -> tuple[NewJob, str
     :raises InvalidSchedule: when this process has no such job function.
     :raises InvalidJob: when its arguments or options don't fit the function.
     """
-    definition = registry.get(schedule.name)
-    if definition is None:
-        raise InvalidSchedule(
-            f"No job is registered as {schedule.name!r} in this process.",
-            "Define it with @job in a module that the workers import, or remove the schedule.",
-            UNKNOWN_JOB,
-        )
-    args, kwargs, options = map(decoded, (schedule.args, schedule.kwargs, schedule.options))
-    if not (isinstance(args, list) and isinstance(kwargs, dict) and isinstance(options, dict)):
-        raise InvalidSchedule(
-            f"The row's args, kwargs and options are {shown(args)}, {shown(kwargs)} and {shown(options)}.",
-            "They must be a list, a dict and a dict: declare the schedule anew, by a change or under another key.",
-            BAD_CALL,
-        )
-    new = enqueueing.prepare(definition.using(**options), args, kwargs).new
+    new = prepared(schedule.name, *map(decoded, (schedule.args, schedule.kwargs, schedule.options)))
     # An escape keeps what somebody's SQL may have put into the key from being refused by PostgreSQL.
     return new, json.dumps({"schedule": schedule.key, "tick": None if tick is None else tick.isoformat()})
+
+
+def prepared(name: str, args: Any, kwargs: Any, options: Any) -> NewJob:
+    """A job of a schedule, of what its row has, decoded.
+
+    :raises InvalidSchedule, InvalidJob: as :func:`job_of`.
+    """
+    definition = registry.get(name)
+    if definition is None:
+        raise InvalidSchedule(
+            _("No job is registered as %(name)s in this process.", name=repr(name)),
+            _("Define it with @job in a module that the workers import, or remove the schedule."),
+            UNKNOWN_JOB,
+        )
+    if not (isinstance(args, list) and isinstance(kwargs, dict) and isinstance(options, dict)):
+        raise InvalidSchedule(
+            _(
+                "The row's args, kwargs and options are %(args)s, %(kwargs)s and %(options)s.",
+                args=shown(args),
+                kwargs=shown(kwargs),
+                options=shown(options),
+            ),
+            _(
+                "They must be a list, a dict and a dict: declare the schedule anew, by a change or under another key."
+            ),
+            BAD_CALL,
+        )
+    return enqueueing.prepare(definition.using(**options), args, kwargs).new
 
 
 def get_schedules(*, using: str | None = None) -> list[ScheduleRow]:

@@ -16,6 +16,7 @@ from json.encoder import c_make_encoder  # type: ignore[attr-defined] # not in t
 from typing import Any
 
 from django_jobs.limits import JSON_DEPTH
+from django_jobs.texts import Explained, Text, text as _
 
 encode = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=True
@@ -47,7 +48,7 @@ SHOWN = 100
 
 
 def _refuse_constant(text: str) -> Any:
-    raise ValueError(f"{text} is not JSON")
+    raise Explained(_("%(value)s is not JSON", value=text))
 
 
 _decoder = json.JSONDecoder(parse_constant=_refuse_constant)
@@ -64,7 +65,7 @@ def decode(text: str) -> Any:
             end = -1
         return value if end == len(text) else _decoder.decode(text)
     except RecursionError:
-        raise ValueError("the JSON is nested too deeply") from None
+        raise Explained(_("the JSON is nested too deeply")) from None
 
 
 class Undecodable(str):
@@ -85,7 +86,7 @@ def decoded(text: Any) -> Any:
         return Undecodable(text)
 
 
-class NotStorable(ValueError):
+class NotStorable(Explained):
     """A value that JSON, or one of the databases, can't hold; the message says what and where."""
 
 
@@ -140,78 +141,99 @@ def _plain(value: Any, depth: int = 0) -> bool:
 
 def _is_text(value: str) -> bool:
     try:
-        value.encode()
+        str.encode(value)
     except UnicodeEncodeError:
         return False
     return True
 
 
-def find_problem(value: Any, where: str, depth: int = 0) -> str | None:
-    """Say what keeps ``value`` from being stored as JSON, or None when nothing does."""
+def find_problem(value: Any, where: str, depth: int = 0, path: str = "") -> str | None:
+    """Say what keeps ``value`` from being stored as JSON, or None when nothing does.
+
+    :param where: what the value is called.
+    :param path: the way into it, to where this part of it stands.
+    """
     # By the type, never by isinstance: that asks a lazy object what it stands for, which may be a query.
     kind = type(value)
     if issubclass(kind, str):
-        return _text_problem(value, where)
+        return _text_problem(value, where, path)
     if value is None or kind is bool:
         return None
     if issubclass(kind, int):
-        return _int_problem(value, where)
+        return _int_problem(value, where, path)
     if issubclass(kind, float):
         if math.isfinite(value):
             return None
-        return (
-            f"{where} is {float.__repr__(value)}, which JSON can't hold. Pass None, or a string, and convert it "
-            f"where it is read."
+        return _(
+            "%(where)s is %(number)s, which JSON can't hold. Pass None, or a string, and convert it where it is read.",
+            where=_within(where, path),
+            number=float.__repr__(value),
         )
     # A subclass that is read in a way of its own is not what the encoder would see: QueryDict has more than one value
     # for a key, ErrorList nothing at all.
     is_list = issubclass(kind, list) and kind.__iter__ is list.__iter__
     if not is_list and not (issubclass(kind, dict) and kind.items in _ITEMS):
-        return _type_problem(value, where)
+        return _type_problem(value, f"{where}{path}")
     if depth >= JSON_DEPTH:
-        return (
-            f"{where.split('[', 1)[0]} is nested more than {JSON_DEPTH} levels deep, or contains itself. Pass it "
-            f"flat, or as text."
+        return _(
+            "%(where)s is nested more than %(most)d levels deep, or contains itself. Pass it flat, or as text.",
+            where=where,
+            most=JSON_DEPTH,
         )
     items = enumerate(value) if is_list else value.items()
     for key, item in items:
-        problem = None if is_list else _key_problem(key, where)
+        problem = None if is_list else _key_problem(key, where, path)
         if problem is None:
-            problem = find_problem(item, f"{where}[{shown(key)}]", depth + 1)
+            problem = find_problem(item, where, depth + 1, f"{path}[{shown(key)}]")
         if problem is not None:
             return problem
     return None
 
 
-def _key_problem(key: Any, where: str) -> str | None:
+def _within(where: str, path: str) -> str:
+    return Text("%(where)s%(path)s", {"where": where, "path": path}) if path else where
+
+
+def _key_problem(key: Any, where: str, path: str) -> str | None:
     if not issubclass(type(key), str):
+        # Not marked: a page has keys from JSON alone.
         return (
-            f"{where} has the key {shown(key)} of type {type(key).__name__}; JSON keys are strings, and it would come "
-            f"back as one. Use str keys."
+            f"{where}{path} has the key {shown(key)} of type {type(key).__name__}; JSON keys are strings, and it would "
+            f"come back as one. Use str keys."
         )
-    return _text_problem(key, f"the key {shown(key)} of {where}")
+    if str.find(key, "\0") < 0 and _is_text(key):
+        return None
+    return _text_problem(key, _("the key %(key)s of %(where)s", key=shown(key), where=_within(where, path)))
 
 
-def _text_problem(value: str, where: str) -> str | None:
+def _text_problem(value: str, where: str, path: str = "") -> str | None:
     position = str.find(value, "\0")
     if position >= 0:
-        return f"{where} has a NUL character at position {position}, which a database's text can't hold. Remove it."
+        return _(
+            "%(where)s has a NUL character at position %(position)d, which a database's text can't hold. Remove it.",
+            where=_within(where, path),
+            position=position,
+        )
     try:
         str.encode(value)
     except UnicodeEncodeError as error:
-        return (
-            f"{where} has a lone surrogate (U+{ord(str.__getitem__(value, error.start)):04X}) at position "
-            f"{error.start}, which is not text. Decode the bytes it came from with errors='replace'."
+        return _(
+            "%(where)s has a lone surrogate (%(code)s) at position %(position)d, which is not text. Decode the bytes "
+            "it came from with errors='replace'.",
+            where=_within(where, path),
+            code=f"U+{ord(str.__getitem__(value, error.start)):04X}",
+            position=error.start,
         )
     return None
 
 
-def _int_problem(value: int, where: str) -> str | None:
+def _int_problem(value: int, where: str, path: str) -> str | None:
     try:
         int.__repr__(value)
     except ValueError:
+        # Not marked, nor is what follows: what a page has comes from JSON.
         return (
-            f"{where} is an integer of more than {sys.get_int_max_str_digits():,} digits, which Python does not "
+            f"{where}{path} is an integer of more than {sys.get_int_max_str_digits():,} digits, which Python does not "
             f"write. Pass it in hexadecimal, as text: hex(value)."
         )
     return None

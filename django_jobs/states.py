@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from django.db import models
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_lazy as _, gettext_noop
+
+from django_jobs.texts import Text
 
 
 class State(models.TextChoices):
@@ -30,3 +32,19 @@ class Counted(models.TextChoices):
 
 WAITING = (State.PENDING.value, State.SCHEDULED.value, State.AVAILABLE.value)
 FINISHED = (State.COMPLETED.value, State.FAILED.value, State.CANCELLED.value)
+
+# Each as a word within a sentence.
+_WORDS = (
+    gettext_noop("pending"),
+    gettext_noop("scheduled"),
+    gettext_noop("available"),
+    gettext_noop("running"),
+    gettext_noop("completed"),
+    gettext_noop("failed"),
+    gettext_noop("cancelled"),
+)
+
+
+def state_text(state: str) -> Text:
+    """A state as a word within a sentence, which pages show in their language."""
+    return Text(str(state))

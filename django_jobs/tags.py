@@ -10,6 +10,7 @@ from django.db.models import Model
 from django_jobs import limits
 from django_jobs.exceptions import InvalidJob
 from django_jobs.serialization import find_problem, shown
+from django_jobs.texts import text as _
 
 
 def tag_of(value: str | Model) -> str:
@@ -23,15 +24,22 @@ def tag_of(value: str | Model) -> str:
         # Of a proxy or a deferred class the model itself: the same row is the same tag.
         label = value._meta.concrete_model._meta.label_lower  # type: ignore[union-attr]
         if value.pk is None:
-            raise InvalidJob(f"The tag {shown(value)} is an instance without a primary key; save it first.")
+            raise InvalidJob(
+                _("The tag %(tag)s is an instance without a primary key; save it first.", tag=shown(value))
+            )
         tag = f"{label}:{value.pk}"
     else:
-        raise InvalidJob(f"The tag {shown(value)} must be a string or a model instance.")
+        raise InvalidJob(_("The tag %(tag)s must be a string or a model instance.", tag=shown(value)))
     if not tag or len(tag) > limits.TAG_LENGTH:
         raise InvalidJob(
-            f"The tag {shown(tag)} has {len(tag)} characters; it must have at least 1 and at most {limits.TAG_LENGTH}."
+            _(
+                "The tag %(tag)s has %(count)d characters; it must have at least 1 and at most %(most)d.",
+                tag=shown(tag),
+                count=len(tag),
+                most=limits.TAG_LENGTH,
+            )
         )
-    problem = find_problem(tag, f"The tag {shown(tag)}")
+    problem = find_problem(tag, _("The tag %(tag)s", tag=shown(tag)))
     if problem is not None:
         raise InvalidJob(problem)
     return tag
@@ -41,12 +49,23 @@ def check(tags: Any, name: str) -> tuple[str, ...]:
     """Tags as they are stored, each once, in the order given. Raises InvalidJob, naming the job function."""
     if isinstance(tags, str | Model) or not isinstance(tags, Iterable):
         raise InvalidJob(
-            f"tags of {name} is {shown(tags)}; it must be a list of strings and model instances."
+            _(
+                "tags of %(name)s is %(value)s; it must be a list of strings and model instances.",
+                name=name,
+                value=shown(tags),
+            )
         )
     try:
         plain = tuple(dict.fromkeys(tag_of(tag) for tag in tags))
     except InvalidJob as error:
-        raise InvalidJob(f"tags of {name}: {error}") from None
+        raise InvalidJob(_("tags of %(name)s: %(error)s", name=name, error=error)) from None
     if len(plain) > limits.MOST_TAGS:
-        raise InvalidJob(f"tags of {name} are {len(plain)}; a job has {limits.MOST_TAGS} at most.")
+        raise InvalidJob(
+            _(
+                "tags of %(name)s are %(count)d; a job has %(most)d at most.",
+                name=name,
+                count=len(plain),
+                most=limits.MOST_TAGS,
+            )
+        )
     return plain

@@ -24,10 +24,12 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
+from django.utils.translation import gettext_noop
 
 from django_jobs import limits
 from django_jobs.exceptions import InvalidSchedule
 from django_jobs.serialization import shown
+from django_jobs.texts import Text, ntext as ngettext, text as _
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 SHORTEST_INTERVAL = dt.timedelta(seconds=1)
@@ -53,6 +55,15 @@ NICKNAMES = {
 
 BAD_TIMING, BAD_ZONE = "django_jobs.E021", "django_jobs.E022"
 
+# What cronsim says of an expression that can't be read.
+_UNREADABLE = (
+    gettext_noop("bad minute"),
+    gettext_noop("bad hour"),
+    gettext_noop("bad day-of-month"),
+    gettext_noop("bad month"),
+    gettext_noop("bad day-of-week"),
+    gettext_noop("bad syntax"),
+)
 _EVERY = "every "
 _RESOLUTION = dt.timedelta(microseconds=1)
 
@@ -107,8 +118,8 @@ class Cron(Timing):
     def __init__(self, expression: Any, timezone: str = "UTC") -> None:
         if not isinstance(expression, str) or not expression.strip():
             raise InvalidSchedule(
-                f"The cron expression is {shown(expression)}.",
-                "Write five fields: '*/5 * * * *'.",
+                _("The cron expression is %(value)s.", value=shown(expression)),
+                _("Write five fields: '*/5 * * * *'."),
                 BAD_TIMING,
             )
         self.expression = " ".join(expression.split())
@@ -118,26 +129,29 @@ class Cron(Timing):
         problem = self._problem()
         if problem is not None:
             raise InvalidSchedule(
-                f"The cron expression {shown(expression)} {problem}.",
-                "It has five fields, minute, hour, day of the month, month and day of the week: '*/5 * * * *', "
-                f"'30 2 * * MON-FRI'; or it is one of {', '.join(NICKNAMES)}. For seconds use every=.",
+                _("The cron expression %(value)s %(problem)s.", value=shown(expression), problem=problem),
+                _(
+                    "It has five fields, minute, hour, day of the month, month and day of the week: '*/5 * * * *', "
+                    "'30 2 * * MON-FRI'; or it is one of %(known)s. For seconds use every=.",
+                    known=", ".join(NICKNAMES),
+                ),
                 BAD_TIMING,
             )
 
     def _problem(self) -> str | None:
         if self._fields.startswith("@"):
-            return "is no nickname that is known"
+            return _("is no nickname that is known")
         count = len(self._fields.split())
         if count != 5:
-            return f"has {count} {'field' if count == 1 else 'fields'}"
+            return ngettext("has %(count)d field", "has %(count)d fields", count)
         if len(self._fields) > limits.EXPRESSION_LENGTH:
-            return f"has more than {limits.EXPRESSION_LENGTH} characters"
+            return _("has more than %(most)d characters", most=limits.EXPRESSION_LENGTH)
         try:
             self.after(EPOCH)
         except InvalidSchedule:
-            return "never comes"
+            return _("never comes")
         except (CronSimError, ValueError, AssertionError) as error:
-            return f"can't be read: {str(error).lower() or 'bad syntax'}"
+            return _("can't be read: %(error)s", error=Text(str(error).lower() or "bad syntax"))
         return None
 
     def describe(self) -> str:
@@ -150,7 +164,13 @@ class Cron(Timing):
             if tick > moment:
                 return tick
         raise InvalidSchedule(
-            f"The cron expression {self.expression!r} never comes.", "Name a day that exists.", BAD_TIMING
+            _(
+                "The cron expression %(value)s %(problem)s.",
+                value=repr(self.expression),
+                problem=_("never comes"),
+            ),
+            _("Name a day that exists."),
+            BAD_TIMING,
         )
 
 
@@ -170,8 +190,10 @@ class Interval(Timing):
             )
         if not isinstance(interval, dt.timedelta) or not SHORTEST_INTERVAL <= interval <= LONGEST_INTERVAL:
             raise InvalidSchedule(
-                f"every is {shown(every)}.",
-                "It must be a timedelta, or a number of seconds, of a second or more: timedelta(minutes=5).",
+                _("every is %(value)s.", value=shown(every)),
+                _(
+                    "It must be a timedelta, or a number of seconds, of a second or more: timedelta(minutes=5)."
+                ),
                 BAD_TIMING,
             )
         self.every = interval
@@ -223,7 +245,7 @@ def _zone(name: Any) -> ZoneInfo:
     except (ZoneInfoNotFoundError, ValueError, OSError):  # a folder of zones is no file, and so an OSError
         pass
     raise InvalidSchedule(
-        f"There is no time zone {shown(name)} on this host.",
-        "Name one of the IANA database: 'UTC', 'Europe/Berlin'. If it is one, install the package tzdata.",
+        _("There is no time zone %(name)s on this host.", name=shown(name)),
+        _("Name one of the IANA database: 'UTC', 'Europe/Berlin'. If it is one, install the package tzdata."),
         BAD_ZONE,
     )

@@ -12,6 +12,7 @@ from django_jobs import limits
 from django_jobs.exceptions import InvalidJob
 from django_jobs.options import Described
 from django_jobs.serialization import find_problem, shown
+from django_jobs.texts import text as _
 
 KeyFunction = Callable[[Sequence[Any], Mapping[str, Any]], str | None]
 
@@ -45,12 +46,25 @@ def check(definition: Described) -> None:
     try:
         fields = [field for _, field, _, _ in Formatter().parse(unique) if field is not None]
     except ValueError as error:
-        raise InvalidJob(f"unique={unique!r} of {definition.name}: {error}.") from None
+        raise InvalidJob(
+            _(
+                "unique=%(value)s of %(name)s: %(error)s.",
+                value=repr(unique),
+                name=definition.name,
+                error=error,
+            )
+        ) from None
     for field in fields:
         if field.partition(".")[0].partition("[")[0] not in parameters:
             raise InvalidJob(
-                f"unique={unique!r} of {definition.name} names {shown(field)}, which is no parameter; they are "
-                f"{definition.arguments.signature}. (A brace itself is written twice.)"
+                _(
+                    "unique=%(value)s of %(name)s names %(field)s, which is no parameter; they are %(signature)s. (A "
+                    "brace itself is written twice.)",
+                    value=repr(unique),
+                    name=definition.name,
+                    field=shown(field),
+                    signature=str(definition.arguments.signature),
+                )
             )
 
 
@@ -78,16 +92,26 @@ def _made(
     try:
         key = make(*args, **kwargs)
     except Exception as error:
-        raise InvalidJob(f"unique of {definition.name} raised {type(error).__name__}: {error}") from error
+        raise InvalidJob(
+            _(
+                "unique of %(name)s raised %(type)s: %(error)s",
+                name=definition.name,
+                type=type(error).__name__,
+                error=error,
+            )
+        ) from error
     if key is None:
         return None
     if not isinstance(key, str) or not key:
         raise InvalidJob(
-            f"unique of {definition.name} made the key {shown(key)}; it must be a string that is not empty, or None."
+            _(
+                "unique of %(name)s made the key %(key)s; it must be a string that is not empty, or None.",
+                name=definition.name,
+                key=shown(key),
+            )
         )
-    problem = find_problem(key, f"the key of unique of {definition.name}")
-    if problem is not None:
-        raise InvalidJob(problem)
+    if find_problem(key, "") is not None:
+        raise InvalidJob(find_problem(key, _("the key of unique of %(name)s", name=definition.name)))
     return _bounded(str.__str__(key))
 
 

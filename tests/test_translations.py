@@ -14,7 +14,10 @@ from django.utils import translation
 from django.utils.translation.template import templatize
 
 import django_jobs
+from django_jobs.doctor import summary
+from django_jobs.doctor.findings import ERROR, WARNING, Finding
 from django_jobs.models import Job
+from django_jobs.operations import Count
 
 PACKAGE = Path(django_jobs.__file__).parent
 LANGUAGES = ("de", "es")
@@ -30,6 +33,8 @@ CALLS = {
     "npgettext": (0, 1, 2),
     "npgettext_lazy": (0, 1, 2),
 }
+# What is shown in English, too (django_jobs.texts), and as what gettext looks for it.
+OURS = {"text": "gettext", "ntext": "ngettext"}
 # As templatize() writes what a template marks: as calls, in what is no Python otherwise.
 IN_TEMPLATE = re.compile(r"\b(_|n?p?gettext)\(")
 PLACES = re.compile(r"%(?:\(\w+\))?[a-z]|<[^>]+>")
@@ -44,8 +49,11 @@ def in_python(source):
     tree = ast.parse(source)
     names = {name: name for name in CALLS}
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module == "django.utils.translation":
-            names |= {alias.asname: alias.name for alias in node.names if alias.asname}
+        if isinstance(node, ast.ImportFrom) and node.module in (
+            "django.utils.translation",
+            "django_jobs.texts",
+        ):
+            names |= {alias.asname: OURS.get(alias.name, alias.name) for alias in node.names if alias.asname}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             places = CALLS.get(names.get(node.func.id, ""))
@@ -124,8 +132,39 @@ _("one"), ngettext("%d job", "%d jobs", 2), pgettext("verb", "two"), _(name), ot
             (None, "four", None),
         }
 
+    def test_in_texts_of_errors(self):
+        source = """
+from django_jobs.texts import ntext as ngettext, text as _
+_("%(name)s is wrong", name=name), ngettext("%(count)d job", "%(count)d jobs", 2, why=why)
+"""
+        assert {*in_python(source)} == {
+            (None, "%(name)s is wrong", None),
+            (None, "%(count)d job", "%(count)d jobs"),
+        }
+
+    def test_gettext_finds_what_marks_texts_of_errors(self):
+        """It knows the names ``_`` and ``ngettext``, and no others."""
+        for path in PACKAGE.rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ImportFrom) and node.module == "django_jobs.texts":
+                    marks = {each.name: each.asname for each in node.names if each.name in OURS}
+                    assert marks.items() <= {"text": "_", "ntext": "ngettext"}.items(), path
+
     def test_there_is_much(self):
-        assert len(marked()) > 400
+        assert len(marked()) > 500
+
+
+def test_commands_are_in_english():
+    """As Django's own are, whatever the language of the site is: so scripts can read what they say."""
+    for folder in ("management", "doctor"):
+        for path in (PACKAGE / folder).rglob("*.py"):
+            source = path.read_text()
+            assert "django.utils.translation" not in source, path
+            assert ".translated" not in source, path
+    with translation.override("de"):
+        findings = [Finding(ERROR, "", ""), Finding(WARNING, "", ""), Finding(WARNING, "", "")]
+        assert summary(findings) == "1 error, 2 warnings."
+        assert str(Count(12_345, capped=True)) == "12,345+"
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -155,9 +194,7 @@ class TestCatalogues:
         """A full stop, a question mark or a capital, where the original has one."""
         for entry in catalogue(language):
             for text in texts_of(entry):
-                assert (entry.msgid[-1] in ".?:") == (text[-1] in ".?:") or entry.msgid == "it is", (
-                    entry.msgid
-                )
+                assert (entry.msgid[-1] in ".?:") == (text[-1] in ".?:"), entry.msgid
 
     def test_is_compiled(self, language):
         """A wheel is built without gettext: what it carries is in the repository."""

@@ -71,7 +71,7 @@ def test_a_queue_that_nobody_serves(at_work):
 def test_a_queue_whose_workers_do_not_get_on(at_work):
     jobs("available", 2, queue_name="mail", run_after=ago(seconds=61))
 
-    text = "Queue mail has waited 61 s; 1 worker serves it, and 2 jobs wait."
+    text = "Queue mail has waited 61 s; 1 worker serves it; jobs that wait: 2."
     assert found() == [("warning", text, Target("queue", "mail"))]
     assert found(late=62) == []
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from django.contrib.admin.models import CHANGE, DELETION
 from django.utils.functional import Promise
-from django.utils.translation import gettext, gettext_lazy as _, gettext_noop, ngettext_lazy
+from django.utils.translation import gettext_lazy as _, gettext_noop, ngettext_lazy
 
 from django_jobs import operations
 from django_jobs.operations import Filter, Result
 from django_jobs.states import FINISHED, WAITING, State
-from django_jobs.templatetags.django_jobs_admin import STATE_WORDS
+from django_jobs.texts import number_text
 
 RETRY, CANCEL = "django_jobs.retry_job", "django_jobs.cancel_job"
 PURGE, EDIT = "django_jobs.purge_job", "django_jobs.edit_job"
@@ -34,6 +33,7 @@ class Action(NamedTuple):
     :param consequence: said with the question.
     :param destroys: whether it can't be undone, so that it is asked for even where it is done to one.
     :param entry: in the admin's log.
+    :param fields: that it changes, as the model calls them in English.
     """
 
     name: str
@@ -47,7 +47,13 @@ class Action(NamedTuple):
     consequence: str | Promise = ""
     destroys: bool = False
     entry: str = ""
+    fields: tuple[str, ...] = ()
     flag: int = CHANGE
+
+    def done_text(self, count: int) -> str:
+        """What was done to so many jobs."""
+        text: str = self.done % {"number": count, "count": number_text(count)}
+        return text
 
 
 def _delete(wanted: Filter, _values: dict[str, Any], **options: Any) -> Result:
@@ -69,10 +75,11 @@ ACTIONS = {
             FINISHED,
             (State.FAILED.value,),
             lambda wanted, _values, **options: operations.retry(wanted, **options),
-            ngettext_lazy("%d job will run again.", "%d jobs will run again."),
+            ngettext_lazy("%(count)s job will run again.", "%(count)s jobs will run again.", "number"),
             _("Run these jobs again?"),
             _("Each starts again with its first attempt; its errors stay on its page."),
             entry=gettext_noop("Retried."),
+            fields=("state",),
         ),
         Action(
             "run_now",
@@ -81,9 +88,14 @@ ACTIONS = {
             (State.SCHEDULED.value,),
             (State.SCHEDULED.value,),
             lambda wanted, _values, **options: operations.run_now(wanted, **options),
-            ngettext_lazy("%d job runs as soon as a worker is free.", "%d jobs run as soon as workers are."),
+            ngettext_lazy(
+                "%(count)s job runs as soon as a worker is free.",
+                "%(count)s jobs run as soon as workers are.",
+                "number",
+            ),
             _("Run these jobs now, without waiting for their time?"),
             entry=gettext_noop("Made to run at once."),
+            fields=("run after",),
         ),
         Action(
             "release",
@@ -92,10 +104,11 @@ ACTIONS = {
             (State.PENDING.value,),
             (State.PENDING.value,),
             lambda wanted, _values, **options: operations.release(wanted, **options),
-            ngettext_lazy("%d job released.", "%d jobs released."),
+            ngettext_lazy("%(count)s job released.", "%(count)s jobs released.", "number"),
             _("Release these jobs?"),
             _("Each runs as soon as its time has come."),
             entry=gettext_noop("Released."),
+            fields=("state",),
         ),
         Action(
             "update",
@@ -104,7 +117,7 @@ ACTIONS = {
             WAITING,
             WAITING,
             lambda wanted, values, **options: operations.update(wanted, **values, **options),
-            ngettext_lazy("%d job changed.", "%d jobs changed."),
+            ngettext_lazy("%(count)s job changed.", "%(count)s jobs changed.", "number"),
             _("Change these jobs?"),
             entry=gettext_noop("Changed."),
         ),
@@ -115,11 +128,16 @@ ACTIONS = {
             (*WAITING, State.RUNNING.value),
             (*WAITING, State.RUNNING.value),
             lambda wanted, _values, **options: operations.cancel(wanted, **options),
-            ngettext_lazy("%d job cancelled, or asked to stop.", "%d jobs cancelled, or asked to stop."),
+            ngettext_lazy(
+                "%(count)s job cancelled, or asked to stop.",
+                "%(count)s jobs cancelled, or asked to stop.",
+                "number",
+            ),
             _("Cancel these jobs?"),
             _("Jobs that wait are cancelled at once; those that run are asked to stop, and end when they heed it."),
             destroys=True,
             entry=gettext_noop("Cancelled."),
+            fields=("state",),
         ),
         Action(
             "delete",
@@ -128,7 +146,7 @@ ACTIONS = {
             (*WAITING, *FINISHED),
             FINISHED,
             _delete,
-            ngettext_lazy("%d job deleted.", "%d jobs deleted."),
+            ngettext_lazy("%(count)s job deleted.", "%(count)s jobs deleted.", "number"),
             _("Delete these jobs for good?"),
             _("Their arguments, errors and results are gone then; the counts in charts stay."),
             destroys=True,
@@ -137,29 +155,3 @@ ACTIONS = {
         ),
     )
 }  # fmt: skip
-
-# Why a job was left as it is, as the operations say it: for translators.
-REASONS = (
-    gettext_noop("there is no such job"),
-    gettext_noop("it does not match, or is not there"),
-    gettext_noop("it has ended"),
-    gettext_noop("it has not ended"),
-    gettext_noop("another job holds its unique key"),
-    gettext_noop("it holds its unique key"),
-    gettext_noop("it is not pending"),
-    gettext_noop("it does not wait"),
-    gettext_noop("it is"),
-)
-_STATE_AT_END = re.compile(r"(.+?)(:? )(\w+)")
-_SPENT = re.compile(r"it has spent (\d+) attempts already")
-
-
-def reason_text(why: str) -> str:
-    """A reason of an operation in the user's language."""
-    if match := _SPENT.fullmatch(why):
-        return gettext("it has spent %(count)s attempts already") % {"count": match[1]}
-    match = _STATE_AT_END.fullmatch(why)
-    words: dict[str, Any] = {str(state): word for state, word in STATE_WORDS.items()}
-    if match and match[3] in words:
-        return f"{gettext(match[1])}{match[2]}{words[match[3]]}"
-    return gettext(why)

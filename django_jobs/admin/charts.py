@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from django.utils import formats, timezone
-from django.utils.translation import gettext
+from django.utils.translation import gettext, pgettext
 
 # The plot's own coordinates. It is stretched, so they are no pixels.
 WIDTH, HEIGHT = 1000.0, 100.0
@@ -119,11 +119,10 @@ class Chart:
 
     def _when(self, start: dt.datetime) -> str:
         start, end = timezone.localtime(start), timezone.localtime(start + self.step)
-        day = (
-            formats.date_format(start, "D j M, ")
-            if self.step * len(self.starts) > dt.timedelta(days=1)
-            else ""
-        )
+        day = ""
+        if self.step * len(self.starts) > dt.timedelta(days=1):
+            words = pgettext("a day in a chart, as Django's date filter formats it", "D j M")
+            day = f"{formats.date_format(start, words)}, "
         return f"{day}{formats.date_format(start, 'H:i')}\N{EN DASH}{formats.date_format(end, 'H:i')}"
 
     @property

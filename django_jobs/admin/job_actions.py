@@ -12,13 +12,13 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import URLPattern, path
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext, gettext_lazy as _, ngettext
+from django.utils.translation import gettext, gettext_lazy as _, gettext_noop, ngettext
 from django.views.decorators.http import require_POST
 
 from django_jobs import operations
-from django_jobs.admin.actions import ACTIONS, Action, reason_text
+from django_jobs.admin.actions import ACTIONS, Action
 from django_jobs.admin.job_query import JobQuery
-from django_jobs.admin.log import record, record_many
+from django_jobs.admin.log import numbers_of, record, record_many
 from django_jobs.admin.room import RoomAdmin, may
 from django_jobs.databases import jobs_database
 from django_jobs.exceptions import InvalidJob
@@ -29,6 +29,7 @@ from django_jobs.serialization import decode
 from django_jobs.store import django_store
 from django_jobs.store.rows import JobRow
 from django_jobs.templatetags.django_jobs_admin import state_word
+from django_jobs.texts import Text, joined, number_text, of_recipe, translated
 
 ALL, SELECTED = "all", "selected"
 MOST_SELECTED = 500
@@ -92,7 +93,7 @@ class ActionsPage(RoomAdmin):
             after = request.POST.get("after") or None
             result = action.do(target.wanted, values, steps=STEPS, after=after)
         except (Refused, InvalidFilter, InvalidJob) as error:
-            messages.error(request, str(error))
+            messages.error(request, translated(error))
             return self.back(request, default)
         self.log(request, action, target, values, result)
         add_earlier(result, request.POST)
@@ -123,10 +124,11 @@ class ActionsPage(RoomAdmin):
             ids = [job.id for job in found.jobs]
             if not ids and not found.cut:
                 raise Refused(gettext("No such job was found."))
-            words = gettext("those %(count)d found")
+            words = gettext("those %(count)s found")
             if found.cut:
-                words = gettext("the first %(count)d found, and those behind them")
-            return Target(Filter(ids=ids), f"{description}; {words % {'count': len(ids)}}", (), found.cut)
+                words = gettext("the first %(count)s found, and those behind them")
+            which = words % {"count": number_text(len(ids))}
+            return Target(Filter(ids=ids), f"{description}; {which}", (), found.cut)
         if wanted.ids is not None:
             return Target(wanted, description)
         states = self.states(action, wanted)
@@ -179,7 +181,10 @@ class ActionsPage(RoomAdmin):
     ) -> HttpResponse:
         """The page between two steps of what is too much for one answer."""
         hidden = [pair for pair in _again(request.POST) if pair[0] not in ("after", "done", "left")]
-        left = {why: [count, result.skipped_ids[why][: LINKED + 1]] for why, count in result.skipped.items()}
+        left = [
+            [why.recipe if isinstance(why, Text) else why, count, result.skipped_ids[why][: LINKED + 1]]
+            for why, count in result.skipped.items()
+        ]
         context = {
             "which": target.description,
             "total": result.done,
@@ -199,15 +204,15 @@ class ActionsPage(RoomAdmin):
     def tell(self, request: HttpRequest, action: Action, result: Result) -> None:
         """Say what was done, and why some was not."""
         if result.done:
-            messages.success(request, action.done % result.done)
+            messages.success(request, action.done_text(result.done))
         elif not result.skipped and result.next is None:
             messages.warning(request, gettext("There was no job to do that to."))
         for why, count in result.skipped.items():
             text = ngettext(
-                "%(count)d job was left as it is: %(why)s.",
-                "%(count)d jobs were left as they are: %(why)s.",
+                "%(count)s job was left as it is: %(why)s.",
+                "%(count)s jobs were left as they are: %(why)s.",
                 count,
-            ) % {"count": count, "why": reason_text(why)}
+            ) % {"count": number_text(count), "why": translated(why)}
             messages.warning(request, format_html("{} {}", text, self.links(result.skipped_ids[why], count)))
 
     def links(self, ids: Sequence[int], count: int) -> SafeString:
@@ -225,18 +230,32 @@ class ActionsPage(RoomAdmin):
         """Write to the admin's log: an entry for each job that was selected, one for all that match."""
         if not result.done:
             return
-        message = f"{action.entry} {_plain_text(values)}".strip()
-        if target.description:
-            record(
-                request, Job, None, target.description, f"{message} {result.describe('done')}", action.flag
+        message = Text(action.entry)
+        fields = action.fields
+        if values:
+            changed = {_FIELDS[name]: value for name, value in values.items()}
+            fields = tuple(changed)
+            told = (
+                Text("%(field)s: %(value)s", {"field": Text(field), "value": value})
+                for field, value in changed.items()
             )
+            message = joined(message, joined(*told, by=", "))
+        if target.description:
+            message = joined(message, numbers_of(result))
+            record(request, Job, None, target.description, message, fields, action.flag)
             return
         done = set(result.done_ids)
         named = [(job.id, f"{job.name} ({job.id})") for job in target.jobs if job.id in done]
         if named:
-            record_many(request, Job, named, message, action.flag)
+            record_many(request, Job, named, message, fields, action.flag)
         if result.done > len(named):
-            record(request, Job, None, f"{result.done} jobs", message, action.flag)
+            count = number_text(result.done)
+            called = ngettext("%(count)s job", "%(count)s jobs", result.done) % {"count": count}
+            record(request, Job, None, called, message, fields, action.flag)
+
+
+# What an action can change, as the model calls it.
+_FIELDS = {"queue_name": gettext_noop("queue"), "priority": gettext_noop("priority")}
 
 
 def _ids(texts: Iterable[str]) -> list[int]:
@@ -276,10 +295,6 @@ def _values_text(values: dict[str, Any]) -> str:
     return ", ".join(str(words[name]) % {"value": value} for name, value in values.items())
 
 
-def _plain_text(values: dict[str, Any]) -> str:
-    return ", ".join(f"{name}: {value}" for name, value in values.items())
-
-
 def _count(target: Target) -> Any:
     if target.wanted.ids is None:
         return count_matching(target.wanted)
@@ -302,9 +317,11 @@ def add_earlier(result: Result, data: QueryDict) -> None:
     if text.isascii() and text.isdigit() and len(text) < 13:
         result.done += int(text)
     try:
-        left = decode(data.get("left", ""))
-        for why, (count, ids) in left.items():
-            if isinstance(count, int) and 0 < count < 10**12 and all(isinstance(id_, int) for id_ in ids):
+        for recipe, count, ids in decode(data.get("left", "")):
+            why = recipe if isinstance(recipe, str) else of_recipe(recipe)
+            if why is None or not isinstance(count, int) or not all(isinstance(id_, int) for id_ in ids):
+                continue
+            if 0 < count < 10**12:
                 result.skipped[why] += count
                 result.skipped_ids[why] = [*ids, *result.skipped_ids.get(why, [])]
     except (ValueError, TypeError, AttributeError):

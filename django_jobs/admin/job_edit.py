@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from django import forms
@@ -12,11 +12,11 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path
-from django.utils import timezone
+from django.utils import timezone, translation
 from django.utils.crypto import constant_time_compare, salted_hmac
-from django.utils.translation import gettext, gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _, gettext_noop, ngettext
 
-from django_jobs import limits, operations
+from django_jobs import limits, operations, python_words
 from django_jobs.admin.actions import EDIT
 from django_jobs.admin.job_page import JobPage
 from django_jobs.admin.log import record
@@ -29,6 +29,7 @@ from django_jobs.serialization import Undecodable, decode
 from django_jobs.states import WAITING
 from django_jobs.store.rows import ARGS, KWARGS, JobRow
 from django_jobs.templatetags.django_jobs_admin import state_word
+from django_jobs.texts import Text, joined, translated
 
 MOMENT = "%Y-%m-%dT%H:%M:%S"
 # A browser sends a text of more than this back slowly, and nobody edits it by hand.
@@ -52,7 +53,8 @@ class JSONText(forms.CharField):
         try:
             decoded = decode(text)
         except ValueError as error:
-            message = gettext("This is no JSON: %(error)s.") % {"error": str(error).rstrip(".")}
+            words = translated(python_words.of_json(error))
+            message = gettext("This is no JSON: %(error)s.") % {"error": words.rstrip(".")}
             raise forms.ValidationError(message) from None
         if not isinstance(decoded, self.kind):
             raise forms.ValidationError(self.wrong)
@@ -139,7 +141,12 @@ class EditForm(forms.Form):
         value: int = self.cleaned_data["max_attempts"]
         if value <= self.job.attempt:
             raise forms.ValidationError(
-                gettext("It has spent %(count)d attempts already.") % {"count": self.job.attempt}
+                ngettext(
+                    "It has spent %(count)d attempt already.",
+                    "It has spent %(count)d attempts already.",
+                    self.job.attempt,
+                )
+                % {"count": self.job.attempt}
             )
         return value
 
@@ -159,7 +166,7 @@ class EditForm(forms.Form):
                     cleaned[name] = restored(cleaned[name], shown, getattr(self.job, name))
                 checked_arguments(self.job, cleaned["args"], cleaned["kwargs"])
             except (InvalidJob, Moved) as error:
-                raise forms.ValidationError(str(error)) from None
+                raise forms.ValidationError(translated(error)) from None
         return cleaned
 
     def changes(self) -> dict[str, Any]:
@@ -173,7 +180,7 @@ class EditForm(forms.Form):
         try:
             check()
         except InvalidJob as error:
-            raise forms.ValidationError(str(error)) from None
+            raise forms.ValidationError(error.translated) from None
 
 
 class Moved(ValueError):
@@ -239,6 +246,13 @@ def _whole_seconds(job: JobRow) -> dt.datetime:
     return moment if settings.USE_TZ else timezone.make_naive(moment)
 
 
+def _fields(names: Iterable[str]) -> list[str]:
+    """Fields as the model calls them in English, as Django's own entries of the log have them."""
+    with translation.override(None):
+        fields: dict[str, Any] = {field.name: field for field in Job._meta.fields}
+        return [str(fields[name].verbose_name) for name in names]
+
+
 def _why_arguments_stay(job: JobRow, shown: Shown) -> str:
     """Why the arguments can't be edited; empty if they can."""
     try:
@@ -293,8 +307,11 @@ class EditPage(JobPage):
                     gettext("Nothing was changed: a worker has claimed the job, or somebody has edited it."),
                 )
             else:
-                names = ", ".join(name.replace("_", " ") for name in changes)
-                record(request, Job, job_id, f"{job.name} ({job_id})", f"Edited: {names}.")
+                fields = _fields(changes)
+                entry = Text(
+                    gettext_noop("Edited: %(fields)s."), {"fields": joined(*map(Text, fields), by=", ")}
+                )
+                record(request, Job, job_id, f"{job.name} ({job_id})", entry, fields)
                 messages.success(request, gettext("Job %(id)d was changed.") % {"id": job_id})
             return HttpResponseRedirect(home)
         context = {"form": form, "job": job, "home": home}

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
+
+from django.utils import formats
 
 from django_jobs.admin import json_display
 from django_jobs.redaction import Shown
@@ -156,8 +159,10 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
 
 
-def _short(number: float | None) -> str:
-    return f"{number:,.10g}" if isinstance(number, float) else f"{number:,}"
+def _short(number: Any) -> str:
+    """A number of ten digits at most after which it is rounded, as the language writes it."""
+    value = Decimal(f"{number:.10g}") if isinstance(number, float) else number
+    return str(formats.number_format(value, use_l10n=True, force_grouping=True))
 
 
 def _seconds(begin: dt.datetime | None, end: dt.datetime | None) -> float | None:

@@ -132,6 +132,6 @@ class JobsPage(ActionsPage):
                 )
             page = operations.list_jobs(query.filter, limit=PAGE, after=query.after, looks=LOOKS, whole=False)
         except InvalidFilter as error:
-            query.errors.append(str(error))
+            query.errors.append(error.translated)
             return Found([])
         return Found(page.jobs, page.next, is_short=page.next is not None and len(page.jobs) < PAGE)

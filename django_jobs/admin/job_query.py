@@ -17,6 +17,7 @@ from django_jobs.operations import Filter
 from django_jobs.operations.filters import STATES
 from django_jobs.states import FINISHED
 from django_jobs.templatetags.django_jobs_admin import state_word
+from django_jobs.texts import translated
 
 # What is offered; an address may say any length of time, or a moment.
 SINCE = (
@@ -64,8 +65,8 @@ class JobQuery:
         self._filter: Filter | None = None
         try:
             self._filter = self._make()
-        except (ValueError, OverflowError) as error:  # an InvalidFilter is one, too
-            self.errors.append(str(error))
+        except ValueError as error:  # an InvalidFilter is one, too
+            self.errors.append(translated(error))
 
     # -- what is meant ---------------------------------------------------------------------------------------------
 
@@ -137,14 +138,17 @@ class JobQuery:
             return self.now - length
         try:
             moment = parse_datetime(text)
-        except ValueError:
-            moment = None
-        if moment is None:
-            raise ValueError(
-                gettext("“%(value)s” is no length of time, such as 90s, 15m, 12h or 7d, and no moment.")
-                % {"value": text[:50]}
-            )
-        return timezone.make_aware(moment) if timezone.is_naive(moment) else moment
+            if moment is not None:
+                # In UTC, as it is compared: at the ends of the calendar a zone can lead out of it.
+                return (timezone.make_aware(moment) if timezone.is_naive(moment) else moment).astimezone(
+                    dt.UTC
+                )
+        except (ValueError, OverflowError):
+            pass
+        raise ValueError(
+            gettext("“%(value)s” is no length of time, such as 90s, 15m, 12h or 7d, and no moment.")
+            % {"value": text[:50]}
+        )
 
     # -- in an address ---------------------------------------------------------------------------------------------
 

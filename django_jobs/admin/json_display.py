@@ -10,6 +10,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, ngettext
 
 from django_jobs.serialization import Undecodable
+from django_jobs.texts import number_text
 
 SHORT = 90  # characters: what is no longer stands in one line
 LONG = 400  # characters: a text that is longer is folded
@@ -67,7 +68,9 @@ class _Renderer:
         shown = one_line(value)
         if len(value) <= LONG and "\n" not in value:
             return format_html('<code class="dj-json-text">{}</code>', shown)
-        length = ngettext("%(count)d character", "%(count)d characters", len(value)) % {"count": len(value)}
+        length = ngettext("%(count)s character", "%(count)s characters", len(value)) % {
+            "count": number_text(len(value))
+        }
         return format_html(
             '<details class="dj-fold"><summary><code class="dj-json-text">{}…</code> <span class="dj-quiet">{}</span>'
             '</summary><pre class="dj-pre dj-wrap">{}</pre></details>',
@@ -104,16 +107,18 @@ class _Renderer:
         left_out = len(pairs) - len(shown)
         rest: SafeString | str = ""
         if left_out:
-            more = ngettext("%(count)d more entry", "%(count)d more entries", left_out) % {"count": left_out}
+            more = ngettext("%(count)s more entry", "%(count)s more entries", left_out) % {
+                "count": number_text(left_out)
+            }
             rest = format_html('<p class="dj-note">{}</p>', more)
         return format_html('<dl class="dj-json-entries">{}</dl>{}', html, rest)
 
 
 def _summary(value: dict[str, Any] | list[Any]) -> str:
-    count = {"count": len(value)}
+    count = {"count": number_text(len(value))}
     if isinstance(value, dict):
-        return ngettext("%(count)d key", "%(count)d keys", len(value)) % count
-    return ngettext("%(count)d item", "%(count)d items", len(value)) % count
+        return ngettext("%(count)s key", "%(count)s keys", len(value)) % count
+    return ngettext("%(count)s item", "%(count)s items", len(value)) % count
 
 
 def _is_number(value: Any) -> bool:

@@ -15,12 +15,13 @@ from django.utils.translation import gettext, gettext_lazy as _
 from django_jobs import operations
 from django_jobs.admin.charts import Chart, Series
 from django_jobs.admin.room import RoomAdmin
-from django_jobs.admin.words import duration_text, number_text
+from django_jobs.admin.words import duration_text
 from django_jobs.operations import Count, Point, Problem
 from django_jobs.operations.counting import MOST
 from django_jobs.operations.status import totals
 from django_jobs.operations.trouble import situation
 from django_jobs.states import State
+from django_jobs.texts import number_text
 
 
 class Period(NamedTuple):

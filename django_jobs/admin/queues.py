@@ -12,15 +12,13 @@ from django.contrib.admin.utils import quote, unquote
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils.functional import Promise
-from django.utils.translation import gettext, gettext_lazy as _, ngettext
+from django.utils.translation import gettext, gettext_lazy as _, gettext_noop, ngettext
 from django.views.decorators.http import require_POST
 
 from django_jobs import limits, operations
-from django_jobs.admin.actions import reason_text
-from django_jobs.admin.log import record
+from django_jobs.admin.log import emptied, record
 from django_jobs.admin.overview import PERIODS, charts_of, period_of
 from django_jobs.admin.room import RoomAdmin, may
-from django_jobs.admin.words import number_text
 from django_jobs.databases import jobs_database
 from django_jobs.exceptions import InvalidJob
 from django_jobs.models import Job, Queue
@@ -32,6 +30,7 @@ from django_jobs.sound_rows import sound
 from django_jobs.states import FINISHED, WAITING, State
 from django_jobs.store import django_store
 from django_jobs.store.statistics import LiveWorker
+from django_jobs.texts import Text, number_text, translated
 
 PAUSE, PURGE = "django_jobs.pause_queue", "django_jobs.purge_job"
 
@@ -149,16 +148,15 @@ class QueueAdmin(RoomAdmin):
         text = gettext(
             "The queue %(queue)s is paused: no job of it starts from the workers' next heartbeats on."
         )
-        return self.change(request, operations.pause, "Paused.", text)
+        return self.change(request, operations.pause, Text(gettext_noop("Paused.")), text)
 
     def resume_view(self, request: HttpRequest) -> HttpResponse:
         """Let workers claim from it again."""
-        return self.change(
-            request, operations.resume, "Resumed.", gettext("The queue %(queue)s is not paused any more.")
-        )
+        text = gettext("The queue %(queue)s is not paused any more.")
+        return self.change(request, operations.resume, Text(gettext_noop("Resumed.")), text)
 
     def change(
-        self, request: HttpRequest, operation: Callable[[str], object], noted: str, text: str
+        self, request: HttpRequest, operation: Callable[[str], object], noted: Text, text: str
     ) -> HttpResponse:
         """Do that to the queue that the form names, note it, and say so."""
         self.must(request, PAUSE)
@@ -166,9 +164,9 @@ class QueueAdmin(RoomAdmin):
         try:
             operation(name)
         except InvalidJob as error:  # a name that only somebody's SQL can have given to a queue
-            messages.error(request, str(error))
+            messages.error(request, error.translated)
         else:
-            record(request, Queue, name, name, noted)
+            record(request, Queue, name, name, noted, ["paused at"])
             messages.success(request, text % {"queue": name})
         return self.back(request, self.url("django_jobs_queue_changelist"))
 
@@ -207,14 +205,8 @@ class QueueAdmin(RoomAdmin):
         """Delete jobs, as many as a request has time for, and say how many."""
         result = operations.delete(Filter(queue_name=name, state=states), steps=STEPS)
         if result.done:
-            record(
-                request,
-                Job,
-                None,
-                f"queue {name}",
-                f"Deleted {result.done} jobs of the queue: {', '.join(states)}.",
-                DELETION,
-            )
+            called = gettext("queue %(queue)s") % {"queue": name}
+            record(request, Job, None, called, emptied(result.done, states), flag=DELETION)
         text = ngettext(
             "%(count)s job of the queue %(queue)s was deleted.",
             "%(count)s jobs of the queue %(queue)s were deleted.",
@@ -223,7 +215,7 @@ class QueueAdmin(RoomAdmin):
         for why, count in result.skipped.items():
             text += " " + gettext("Not %(count)s: %(why)s.") % {
                 "count": number_text(count),
-                "why": reason_text(why),
+                "why": translated(why),
             }
         messages.success(request, text)
         if result.next is not None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from django.contrib.admin.models import LogEntry
 from django.contrib.admin.utils import quote
 from django.core.exceptions import PermissionDenied
+from django.core.paginator import Page
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -16,6 +18,7 @@ from django.utils.functional import Promise
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext_lazy as _
 
+from django_jobs.admin.log import told
 from django_jobs.admin.readonly import ReadOnlyAdmin
 from django_jobs.databases import jobs_database
 from django_jobs.sound_rows import sound
@@ -84,6 +87,16 @@ class RoomAdmin(ReadOnlyAdmin):
             raise PermissionDenied
         self.must(request, self.view_permission)
         return self.one_page(request, object_id, extra_context or {})
+
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """What operators did to a row: Django's page, with what was done in the room's words."""
+        response = super().history_view(request, object_id, extra_context)
+        if isinstance(response, TemplateResponse) and response.context_data is not None:
+            entries: Page[LogEntry] = response.context_data["action_list"]
+            entries.object_list = told(entries.object_list)
+        return response
 
     @property
     def view_permission(self) -> str:

@@ -12,10 +12,10 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils.functional import cached_property
 from django.utils.html import format_html
-from django.utils.translation import get_language, gettext, gettext_lazy as _, pgettext
+from django.utils.translation import get_language, gettext, gettext_lazy as _, gettext_noop, pgettext
 from django.views.decorators.http import require_POST
 
-from django_jobs import scheduling
+from django_jobs import schedule_errors, scheduling
 from django_jobs.admin.cron_words import cron_text
 from django_jobs.admin.log import record
 from django_jobs.admin.room import RoomAdmin, may
@@ -26,6 +26,7 @@ from django_jobs.models import Job, Schedule
 from django_jobs.redaction import Redactor
 from django_jobs.sound_rows import sound
 from django_jobs.store.rows import ScheduleRow
+from django_jobs.texts import Text
 from django_jobs.timing import ALL, LATEST, NONE, Interval, Timing, parse
 
 RUN = "django_jobs.run_schedule"
@@ -88,6 +89,11 @@ class ShownSchedule:
         if self.schedule.last_error:
             return _("failing"), "error"
         return pgettext("schedule", "active"), "ok"
+
+    @cached_property
+    def last_error(self) -> str:
+        """What kept it from running, in the language of the page as far as that is known."""
+        return schedule_errors.error_text(self.schedule)
 
     @property
     def is_declared(self) -> bool:
@@ -214,7 +220,7 @@ class ScheduleAdmin(RoomAdmin):
             messages.error(
                 request,
                 gettext("The schedule %(key)s can't be run: %(error)s")
-                % {"key": schedule.key, "error": error},
+                % {"key": schedule.key, "error": error.translated},
             )
             return self.back(request, self.url("django_jobs_schedule_changelist"))
         if job is None:
@@ -224,7 +230,8 @@ class ScheduleAdmin(RoomAdmin):
                 % {"key": schedule.key},
             )
         else:
-            self.log(request, schedule, f"Run now: job {job.id}.")
+            entry = Text(gettext_noop("Run now: job %(id)d."), {"id": job.id})
+            record(request, Schedule, schedule.pk, schedule.key, entry, ["last job"])
             messages.success(
                 request,
                 format_html(
@@ -239,12 +246,16 @@ class ScheduleAdmin(RoomAdmin):
     def pause_view(self, request: HttpRequest, schedule_id: int) -> HttpResponse:
         """Let it not run."""
         text = gettext("The schedule %(key)s is paused: its ticks pass without a job.")
-        return self.change(request, schedule_id, scheduling.pause_schedule, text, "Paused.")
+        return self.change(
+            request, schedule_id, scheduling.pause_schedule, text, Text(gettext_noop("Paused."))
+        )
 
     def resume_view(self, request: HttpRequest, schedule_id: int) -> HttpResponse:
         """Let it run again."""
         text = gettext("The schedule %(key)s runs again, from its next tick on.")
-        return self.change(request, schedule_id, scheduling.resume_schedule, text, "Resumed.")
+        return self.change(
+            request, schedule_id, scheduling.resume_schedule, text, Text(gettext_noop("Resumed."))
+        )
 
     def schedule(self, request: HttpRequest, schedule_id: int) -> Schedule:
         """The one that something is to be done to, by who may."""
@@ -260,21 +271,17 @@ class ScheduleAdmin(RoomAdmin):
         schedule_id: int,
         operation: Callable[[str], ScheduleRow | None],
         text: str,
-        entry: str,
+        entry: Text,
     ) -> HttpResponse:
         """Do that to a schedule, say so, and go back."""
         schedule = self.schedule(request, schedule_id)
         try:
             row = operation(schedule.key)
         except InvalidSchedule as error:  # a key that only somebody's SQL can have given it
-            messages.error(request, str(error))
+            messages.error(request, error.translated)
         else:
             if row is None:
                 raise Http404
-            self.log(request, schedule, entry)
+            record(request, Schedule, schedule.pk, schedule.key, entry, ["paused at"])
             messages.success(request, text % {"key": schedule.key})
         return self.back(request, self.url("django_jobs_schedule_changelist"))
-
-    def log(self, request: HttpRequest, schedule: Schedule, entry: str) -> None:
-        """Write who did it."""
-        record(request, Schedule, schedule.pk, schedule.key, entry)

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from django.utils.translation import ngettext
 
+from django_jobs.texts import number_text
+
 _FRAME = re.compile(r'  File "(?P<file>[^"\n]*)", line \d+')
 # Where code lies that is not the site's.
 _LIBRARIES = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]django_jobs[/\\]|^<frozen |^<string>")
@@ -46,8 +48,8 @@ def folded(traceback: str) -> str:
 def _mark(hidden: int) -> list[str]:
     if not hidden:
         return []
-    text = ngettext("%(count)d frame of a library", "%(count)d frames of libraries", hidden) % {
-        "count": hidden
+    text = ngettext("%(count)s frame of a library", "%(count)s frames of libraries", hidden) % {
+        "count": number_text(hidden)
     }
     return [f"  … {text}\n"]
 

@@ -8,12 +8,6 @@ from django.utils.translation import gettext, pgettext
 MINUS = "\N{MINUS SIGN}"
 
 
-def number_text(value: float) -> str:
-    """A whole number with its thousands told apart, as the language does that; with a half, that too."""
-    places = 0 if value == int(value) else 1
-    return str(formats.number_format(value, decimal_pos=places, use_l10n=True, force_grouping=True))
-
-
 def duration_units() -> tuple[str, str, str, str, str]:
     """The units: milliseconds, seconds, minutes, hours, days."""
     return (
@@ -32,7 +26,7 @@ def duration_text(seconds: float) -> str:
     if seconds < 0.9995:
         return f"{sign}{seconds * 1000:.0f} {ms}"
     if seconds < 9.95:
-        return f"{sign}{seconds:.1f} {s}"
+        return f"{sign}{formats.number_format(round(seconds, 1), decimal_pos=1, use_l10n=True)} {s}"
     whole = round(seconds)
     if whole < 60:
         return f"{sign}{whole} {s}"

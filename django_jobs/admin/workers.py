@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
-from django.utils.translation import gettext, gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _, gettext_noop
 from django.views.decorators.http import require_POST
 
 from django_jobs import operations
@@ -25,6 +25,7 @@ from django_jobs.sound_rows import sound
 from django_jobs.store import django_store
 from django_jobs.store.answers import HeldJob
 from django_jobs.store.rows import WorkerRow
+from django_jobs.texts import Text
 
 # The newest workers are looked at: rows of those that stopped are kept for a day.
 MOST = 200
@@ -179,7 +180,8 @@ class WorkerAdmin(RoomAdmin):
             gettext(
                 "Worker %(worker)s claims no more jobs from its next heartbeat on; what it runs goes on."
             ),
-            "Asked to be quiet.",
+            Text(gettext_noop("Asked to be quiet.")),
+            "quiet requested at",
         )
 
     def unquiet_view(self, request: HttpRequest, worker_id: int) -> HttpResponse:
@@ -189,7 +191,8 @@ class WorkerAdmin(RoomAdmin):
             worker_id,
             operations.unquiet_worker,
             gettext("Worker %(worker)s claims jobs again from its next heartbeat on."),
-            "Asked to claim jobs again.",
+            Text(gettext_noop("Asked to claim jobs again.")),
+            "quiet requested at",
         )
 
     def stop_view(self, request: HttpRequest, worker_id: int) -> HttpResponse:
@@ -203,7 +206,8 @@ class WorkerAdmin(RoomAdmin):
                 gettext(
                     "Worker %(worker)s stops after its next heartbeat, when its running jobs have ended."
                 ),
-                "Asked to stop.",
+                Text(gettext_noop("Asked to stop.")),
+                "stop requested at",
             )
         shown, _now = self.shown(0, worker_id)
         if not shown:
@@ -231,15 +235,20 @@ class WorkerAdmin(RoomAdmin):
         worker_id: int,
         operation: Callable[[int], WorkerRow | None],
         done: str,
-        entry: str,
+        entry: Text,
+        field: str,
     ) -> HttpResponse:
-        """Do one of the operations on a worker, say so, and go back."""
+        """Do one of the operations on a worker, say so, and go back.
+
+        :param entry: of the log.
+        :param field: that it changes.
+        """
         self.must(request, CONTROL)
-        row = operation(worker_id)
+        row = operation(worker_id) if worker_id < 2**63 else None
         if row is None:
             messages.error(request, gettext("There is no worker %(id)d that is alive.") % {"id": worker_id})
         else:
             name = f"{row.host}:{row.pid} ({row.id})"
-            record(request, Worker, worker_id, name, entry)
+            record(request, Worker, worker_id, name, entry, [field])
             messages.success(request, done % {"worker": name})
         return self.back(request, self.url("django_jobs_worker_changelist"))

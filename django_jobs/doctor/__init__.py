@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from django.core import checks
 from django.db import DatabaseError, connections
-from django.utils.translation import ngettext
 
 from django_jobs.databases import jobs_database
 from django_jobs.doctor import common
@@ -86,9 +85,9 @@ def summary(findings: Iterable[Finding]) -> str:
     errors, warnings = levels.count(ERROR), levels.count(WARNING)
     if not errors and not warnings:
         return "All is well."
-    return (
-        ngettext("%d error", "%d errors", errors) % errors
-        + ", "
-        + ngettext("%d warning", "%d warnings", warnings) % warnings
-        + "."
-    )
+    return f"{_number(errors, 'error')}, {_number(warnings, 'warning')}."
+
+
+def _number(number: int, of: str) -> str:
+    # English whatever the language of the site is, as all that the command says.
+    return f"{number} {of}{'' if number == 1 else 's'}"

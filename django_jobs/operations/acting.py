@@ -24,14 +24,18 @@ from django_jobs.operations.finding import check_place, matching_ids, parse_plac
 from django_jobs.operations.results import Result
 from django_jobs.options import check_queue_name, check_run_after
 from django_jobs.serialization import shown
-from django_jobs.states import FINISHED, WAITING, State
+from django_jobs.states import FINISHED, WAITING, State, state_text
 from django_jobs.store import Store, django_store
 from django_jobs.store.rows import JobRow
 from django_jobs.store.selecting import MOST, Criteria
 from django_jobs.store.statistics import record_ended
+from django_jobs.texts import ntext as ngettext, text as _
 
-GONE = "there is no such job"
-NO_MATCH = "it does not match, or is not there"
+# Why a job was left as it is.
+GONE = _("there is no such job")
+NO_MATCH = _("it does not match, or is not there")
+KEY_IS_HELD = _("another job holds its unique key")
+HOLDS_KEY = _("it holds its unique key")
 
 
 def cancel(
@@ -48,12 +52,12 @@ def cancel(
         ended = [job for job, at_once in answers if at_once]
         # Not within the caller's transaction: the rows of statistics that it wrote would be locked until it ends.
         transaction.on_commit(lambda: record_ended(store, ended), using=jobs_database(using), robust=True)
-        for job, _ in answers:
+        for job, _at_once in answers:
             if job.state == State.CANCELLED or job.cancel_requested_at is not None:
                 result.did(job.id)
             else:
-                result.skip(job.id, f"it has ended: {job.state}")
-        return [job for job, _ in answers]
+                result.skip(job.id, _("it has ended: %(state)s", state=state_text(job.state)))
+        return [job for job, _at_once in answers]
 
     return _each_batch(wanted, using, do, steps, after)
 
@@ -69,13 +73,13 @@ def retry(
 
     def do(store: Store, ids: list[int], result: Result) -> list[JobRow]:
         answers = store.retry(ids)
-        for job, done, _ in answers:
+        for job, done, _row in answers:
             if done:
                 result.did(job.id)
             elif job.state in FINISHED:
-                result.skip(job.id, "another job holds its unique key")
+                result.skip(job.id, KEY_IS_HELD)
             else:
-                result.skip(job.id, f"it has not ended: {job.state}")
+                result.skip(job.id, _not_ended(job.state))
         return [answer.job for answer in answers]
 
     return _each_batch(wanted, using, do, steps, after)
@@ -92,11 +96,11 @@ def release(
 
     def do(store: Store, ids: list[int], result: Result) -> list[JobRow]:
         answers = store.release_pending(ids)
-        for job, done, _ in answers:
+        for job, done, _row in answers:
             if done:
                 result.did(job.id)
             else:
-                result.skip(job.id, f"it is not pending: {job.state}")
+                result.skip(job.id, _("it is not pending: %(state)s", state=state_text(job.state)))
         return [answer.job for answer in answers]
 
     return _each_batch(wanted, using, do, steps, after)
@@ -144,9 +148,9 @@ def update(
             if done:
                 result.did(job.id)
             elif job.state in WAITING:
-                result.skip(job.id, f"it has spent {job.attempt} attempts already")
+                result.skip(job.id, _spent(job.attempt))
             else:
-                result.skip(job.id, f"it does not wait: {job.state}")
+                result.skip(job.id, _("it does not wait: %(state)s", state=state_text(job.state)))
         return [answer.job for answer in answers]
 
     return _each_batch(wanted, using, do, steps, after)
@@ -229,7 +233,7 @@ def _purge_ids(store: Store, wanted: Filter, chunk: Sequence[int], age: float, r
         if id_ not in known:
             result.skip(id_, GONE)
         else:
-            result.skip(id_, NO_MATCH if known[id_] in FINISHED else f"it has not ended: {known[id_]}")
+            result.skip(id_, NO_MATCH if known[id_] in FINISHED else _not_ended(known[id_]))
 
 
 def purge_failed(older_than: dt.timedelta | float = dt.timedelta(), *, using: str | None = None) -> Result:
@@ -245,8 +249,18 @@ def _left(store: Store, ids: Sequence[int], deleted: Sequence[JobRow], result: R
     left = store.get([id_ for id_ in ids if id_ not in known])
     for job in left:
         held = job.state in FINISHED and job.holds_key
-        result.skip(job.id, "it holds its unique key" if held else f"it is {job.state}")
+        result.skip(job.id, HOLDS_KEY if held else _("it is %(state)s", state=state_text(job.state)))
     return left
+
+
+def _not_ended(state: str) -> str:
+    return _("it has not ended: %(state)s", state=state_text(state))
+
+
+def _spent(attempts: int) -> str:
+    return ngettext(
+        "it has spent %(count)d attempt already", "it has spent %(count)d attempts already", attempts
+    )
 
 
 def _each_batch(
@@ -258,7 +272,7 @@ def _each_batch(
 ) -> Result:
     store = django_store(jobs_database(using))
     result = Result()
-    for _, ids in _batches(store, wanted, result, steps, after):
+    for _criteria, ids in _batches(store, wanted, result, steps, after):
         answers = do(store, ids, result)
         if len(answers) < len(ids):
             known = {job.id for job in answers}
@@ -334,7 +348,16 @@ def check_whole(value: Any, option: str, lowest: int, highest: int, what: str) -
         return
     if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
         raise InvalidJob(
-            f"{option} of {what} is {shown(value)}; it must be a whole number from {lowest} to {highest}."
+            _(
+                "%(option)s of %(name)s is %(value)s; it must be a whole number from %(lowest)d to "
+                "%(highest)d%(more)s.",
+                option=option,
+                name=what,
+                value=shown(value),
+                lowest=lowest,
+                highest=highest,
+                more="",
+            )
         )
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from django_jobs.operations.filters import Filter, InvalidFilter, as_filter
 from django_jobs.states import FINISHED, WAITING, State
 from django_jobs.store.rows import JobRow
+from django_jobs.texts import text as _
 
 Jobs = Filter | int | JobRow | Iterable[int | JobRow]
 
@@ -28,25 +29,25 @@ class _Reach(NamedTuple):
 _LIVE = (*WAITING, State.RUNNING.value)
 _REACH = {
     "cancel": _Reach(
-        _LIVE, _LIVE, "it is for jobs that have not ended: pending, scheduled, available, running"
+        _LIVE, _LIVE, _("it is for jobs that have not ended: pending, scheduled, available, running")
     ),
     "retry": _Reach(
-        FINISHED, (State.FAILED.value,), "it is for jobs that have ended: completed, failed, cancelled"
+        FINISHED, (State.FAILED.value,), _("it is for jobs that have ended: completed, failed, cancelled")
     ),
-    "release": _Reach((State.PENDING.value,), (State.PENDING.value,), "it is for pending jobs"),
-    "update": _Reach(WAITING, WAITING, "it is for jobs that wait: pending, scheduled, available"),
+    "release": _Reach((State.PENDING.value,), (State.PENDING.value,), _("it is for pending jobs")),
+    "update": _Reach(WAITING, WAITING, _("it is for jobs that wait: pending, scheduled, available")),
     "run_now": _Reach(
-        (State.SCHEDULED.value,), (State.SCHEDULED.value,), "it is for scheduled jobs, retries among them"
+        (State.SCHEDULED.value,), (State.SCHEDULED.value,), _("it is for scheduled jobs, retries among them")
     ),
     "delete": _Reach(
         (*WAITING, *FINISHED),
         (*WAITING, *FINISHED),
-        "it is for jobs that do not run; cancel() stops one that does",
+        _("it is for jobs that do not run; cancel() stops one that does"),
     ),
     "purge": _Reach(
         FINISHED,
         FINISHED,
-        "it is for jobs that have ended: completed, failed, cancelled; delete() deletes waiting ones, too",
+        _("it is for jobs that have ended: completed, failed, cancelled; delete() deletes waiting ones, too"),
     ),
 }
 
@@ -66,6 +67,11 @@ def applicable(jobs: Jobs, operation: str, using: str | None) -> Filter:
     narrowed = wanted.within(*reach.states)
     if wanted.states and not narrowed.states:
         raise InvalidFilter(
-            f"state is {', '.join(wanted.states)}; {operation}() can't be done to such a job: {reach.about}."
+            _(
+                "state is %(states)s; %(operation)s() can't be done to such a job: %(about)s.",
+                states=", ".join(wanted.states),
+                operation=operation,
+                about=reach.about,
+            )
         )
     return wanted if wanted.ids is not None else narrowed

@@ -16,6 +16,7 @@ from django_jobs.serialization import shown
 from django_jobs.store import django_store
 from django_jobs.store.following import alias_of
 from django_jobs.store.rows import JobRow
+from django_jobs.texts import Text, text as _
 from django_jobs.uniqueness import key_function
 
 WHAT = "operations.edit()"
@@ -87,16 +88,16 @@ def checked_arguments(job: JobRow, args: Any, kwargs: Any) -> tuple[str, str]:
     """
     definition = editable_by(job)
     if not isinstance(args, list | tuple):
-        raise InvalidArguments(f"{job.name}: the positional arguments must be a list.")
+        raise InvalidArguments(_("%(name)s: the positional arguments must be a list.", name=job.name))
     if not isinstance(kwargs, Mapping):
         raise InvalidArguments(
-            f"{job.name}: the keyword arguments must be a dict with the names as its keys."
+            _("%(name)s: the keyword arguments must be a dict with the names as its keys.", name=job.name)
         )
     try:
         definition.arguments.fit(args, kwargs)
         encoded = definition.arguments.encode(args, kwargs, conf.get("MAX_ARGUMENT_BYTES"))
     except InvalidArguments as error:
-        raise InvalidArguments(f"{job.name}: {error}") from None
+        raise InvalidArguments(Text("%(name)s: %(error)s", {"name": job.name, "error": error})) from None
     if job.unique_key is not None:
         _check_key(job, definition, args, kwargs)
     return encoded
@@ -125,6 +126,9 @@ def _check_key(job: JobRow, definition: JobDefinition[Any, Any], args: Any, kwar
     made = before is not None and (job.unique_key == before or str(job.unique_key).startswith(f"{before}@"))
     if made and before != after:
         raise InvalidArguments(
-            f"{job.name}: the job's unique key is made of its arguments, and would not fit these. Cancel the job and "
-            f"enqueue another."
+            _(
+                "%(name)s: the job's unique key is made of its arguments, and would not fit these. Cancel the job and "
+                "enqueue another.",
+                name=job.name,
+            )
         )

@@ -19,6 +19,7 @@ from django_jobs.states import State
 from django_jobs.store.rows import JobRow
 from django_jobs.store.selecting import Criteria
 from django_jobs.tags import tag_of
+from django_jobs.texts import Explained, text as _, words_of
 
 STATES = tuple(str(state) for state in State)
 _LARGEST_ID = 2**63 - 1
@@ -31,7 +32,7 @@ _TEXTS = {
 }
 
 
-class InvalidFilter(ValueError):
+class InvalidFilter(Explained):
     """A filter that can't be meant; the message names the field, and says what it takes. No SQL has run."""
 
 
@@ -177,7 +178,7 @@ def _tag(tagged: Any) -> str:
     try:
         return tag_of(tagged)
     except InvalidJob as error:
-        raise InvalidFilter(str(error)) from None
+        raise InvalidFilter(words_of(error)) from None
 
 
 def _states(state: Any) -> tuple[str, ...]:
@@ -203,7 +204,9 @@ def _ids(ids: Any) -> tuple[int, ...]:
 def checked_id(value: Any, field: str) -> int:
     """A number that ids can be. Raises InvalidFilter."""
     if not isinstance(value, int) or isinstance(value, bool) or not -_LARGEST_ID <= value <= _LARGEST_ID:
-        raise InvalidFilter(f"{field} has {shown(value)}; an id is a whole number of 64 bits.")
+        raise InvalidFilter(
+            _("%(field)s has %(value)s; an id is a whole number of 64 bits.", field=field, value=shown(value))
+        )
     return int.__int__(value)
 
 
@@ -211,7 +214,13 @@ def _priority(value: Any) -> None:
     lowest, highest = limits.PRIORITY_LOWEST, limits.PRIORITY_HIGHEST
     if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
         raise InvalidFilter(
-            f"priority is {shown(value)}; it must be a whole number from {lowest} to {highest}."
+            _(
+                "%(field)s is %(value)s; it must be a whole number from %(lowest)d to %(highest)d.",
+                field="priority",
+                value=shown(value),
+                lowest=lowest,
+                highest=highest,
+            )
         )
 
 
@@ -221,7 +230,12 @@ def checked_text(value: Any, field: str, length: int) -> str | None:
         return None
     if not isinstance(value, str) or not value or len(value) > length:
         raise InvalidFilter(
-            f"{field} is {shown(value)}; it must be a string that is not empty, of {length} characters at most."
+            _(
+                "%(field)s is %(value)s; it must be a string that is not empty, of %(most)d characters at most.",
+                field=field,
+                value=shown(value),
+                most=length,
+            )
         )
     if problem := find_problem(value, field):
         raise InvalidFilter(problem)
@@ -244,7 +258,13 @@ def checked_moment(value: Any, field: str) -> dt.datetime | None:
         value = timezone.make_aware(value, timezone.get_default_timezone())
     assert isinstance(value, dt.datetime)
     if not EARLIEST <= value <= LATEST:
-        raise InvalidFilter(f"{field} is {value!r}; it must lie between the years 1970 and 9000.")
+        raise InvalidFilter(
+            _(
+                "%(field)s is %(value)s; it must lie between the years 1970 and 9000.",
+                field=field,
+                value=repr(value),
+            )
+        )
     return value
 
 

@@ -16,6 +16,7 @@ from django_jobs.states import State
 from django_jobs.store import Store, django_store
 from django_jobs.store.rows import JobRow
 from django_jobs.store.selecting import LOOK, MOST, Criteria, Found, Position
+from django_jobs.texts import text as _
 
 # The newest jobs among which those with a tag are looked for: tags have no index, which every insert would pay for.
 TAG_WINDOW = 100_000
@@ -214,13 +215,19 @@ def parse_place(after: str) -> tuple[int, Position | None]:
         assert 0 <= position.id <= _LARGEST
         return _leg(number), position
     except (ValueError, OverflowError, AttributeError, TypeError, AssertionError):
-        raise InvalidFilter(f"after is {shown(after)}; pass what the page before said as its next.") from None
+        raise _no_place(after) from None
 
 
 def check_place(criteria: Criteria, position: Position | None, after: str | None) -> None:
     """Raise InvalidFilter for a place that is another search's."""
     if position is not None and criteria.state != State.RUNNING and abs(position.rank) > _HIGHEST_RANK:
-        raise InvalidFilter(f"after is {shown(after)}; pass what the page before said as its next.")
+        raise _no_place(after)
+
+
+def _no_place(after: str | None) -> InvalidFilter:
+    return InvalidFilter(
+        _("after is %(value)s; pass what the page before said as its next.", value=shown(after))
+    )
 
 
 def _leg(number: str) -> int:

@@ -16,6 +16,7 @@ from django_jobs.serialization import encode, find_problem, shown
 from django_jobs.store import Store, django_store
 from django_jobs.store.rows import JobRow
 from django_jobs.store.selecting import Criteria, Position, Searched
+from django_jobs.texts import text as _
 
 # Of the jobs that match the filter so many are searched, and so many are looked at to find those.
 WINDOW = 10_000
@@ -68,7 +69,7 @@ def search_arguments(
     if not isinstance(given, Filter):
         raise InvalidFilter(f"search_arguments() got {shown(given)}; give a Filter.")
     if jobs.ids is not None:
-        raise InvalidFilter("ids can't be searched by their arguments; give other criteria.")
+        raise InvalidFilter(_("ids can't be searched by their arguments; give other criteria."))
     store = django_store(jobs_database(using))
     ids, searched, more = _window(
         jobs, lambda criteria, place, look, most: store.search(criteria, wanted.needle, place, look, most)
@@ -144,10 +145,13 @@ class Wanted:
     def __init__(self, text: Any) -> None:
         if not isinstance(text, str) or not text.strip() or len(text) > LONGEST_TEXT:
             raise InvalidFilter(
-                f"The argument is {shown(text)}; it must be a text that is not empty, of {LONGEST_TEXT} characters at "
-                f"most."
+                _(
+                    "The argument is %(value)s; it must be a text that is not empty, of %(most)d characters at most.",
+                    value=shown(text),
+                    most=LONGEST_TEXT,
+                )
             )
-        if problem := find_problem(text, "The argument"):
+        if problem := find_problem(text, _("The argument")):
             raise InvalidFilter(problem)
         self.text: str = text.strip()
         named = _NAMED.fullmatch(text)

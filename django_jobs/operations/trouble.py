@@ -9,12 +9,15 @@ from typing import NamedTuple
 from django.db import connections
 from django.utils.translation import gettext as _, ngettext
 
+from django_jobs import schedule_errors
 from django_jobs.databases import jobs_database
 from django_jobs.operations.acting import aware
+from django_jobs.operations.counting import Count
 from django_jobs.operations.status import Queues, QueueStatus, live_workers, queues_of
 from django_jobs.sound_rows import sound
 from django_jobs.store import Store, django_store
 from django_jobs.store.statistics import LiveWorker
+from django_jobs.texts import number_text
 
 ERROR, WARNING = "error", "warning"
 
@@ -124,17 +127,25 @@ def _of_workers(
 def _of_queues(queues: Sequence[QueueStatus], late: float) -> Iterator[Problem]:
     stuck = [queue for queue in queues if queue.oldest is not None and queue.oldest >= late]
     for queue in sorted(stuck, key=lambda queue: queue.oldest or 0.0, reverse=True)[:NAMED]:
-        words = {"queue": queue.name, "time": in_words(queue.oldest or 0.0), "jobs": str(queue.available)}
+        words = {
+            "queue": queue.name,
+            "time": in_words(queue.oldest or 0.0),
+            "jobs": _counted(queue.available),
+        }
         level = WARNING
         if queue.paused_at is not None:
-            text = _("Queue %(queue)s is paused, and %(jobs)s jobs wait in it; the oldest for %(time)s.")
+            text = ngettext(
+                "Queue %(queue)s is paused, and %(jobs)s job waits in it, for %(time)s.",
+                "Queue %(queue)s is paused, and %(jobs)s jobs wait in it; the oldest for %(time)s.",
+                queue.available,
+            )
         elif not queue.workers:
             level = ERROR
             text = _("Queue %(queue)s has waited %(time)s; no worker serves it.")
         else:
             text = ngettext(
-                "Queue %(queue)s has waited %(time)s; %(number)d worker serves it, and %(jobs)s jobs wait.",
-                "Queue %(queue)s has waited %(time)s; %(number)d workers serve it, and %(jobs)s jobs wait.",
+                "Queue %(queue)s has waited %(time)s; %(number)d worker serves it; jobs that wait: %(jobs)s.",
+                "Queue %(queue)s has waited %(time)s; %(number)d workers serve it; jobs that wait: %(jobs)s.",
                 len(queue.workers),
             )
         yield Problem(level, text % {**words, "number": len(queue.workers)}, Target("queue", queue.name))
@@ -171,19 +182,20 @@ def _of_failures(store: Store, now: dt.datetime | None) -> Iterator[Problem]:
             ended += number
     if dead >= MANY_DEAD or (dead >= SOME_DEAD and dead >= PART_DEAD * ended):
         text = _("%(number)s jobs have failed for good in the last hour, of %(all)s that ended.")
-        yield Problem(WARNING, text % {"number": f"{dead:,}", "all": f"{ended:,}"}, Target("failures"))
+        words = {"number": number_text(dead), "all": number_text(ended)}
+        yield Problem(WARNING, text % words, Target("failures"))
 
 
 def _of_schedules(alias: str, moment: dt.datetime) -> Iterator[Problem]:
     from django_jobs.models import Schedule
 
     running = Schedule.objects.using(alias).filter(paused_at=None, removed_at=None).order_by("key")
-    for schedule in sound(running.only("key", "last_error", "next_tick")):
-        key, error, next_tick = schedule.key, schedule.last_error, schedule.next_tick
+    for row in sound(running.only("key", "next_tick", *schedule_errors.FIELDS)):
+        key, next_tick = row.key, row.next_tick
         target = Target("schedule", key)
-        if error:
+        if row.last_error:
             text = _("Schedule %(key)s could not run: %(error)s")
-            yield Problem(ERROR, text % {"key": key, "error": error}, target)
+            yield Problem(ERROR, text % {"key": key, "error": schedule_errors.error_text(row)}, target)
         elif next_tick is not None and (moment - aware(next_tick)).total_seconds() >= LATE:
             text = _("Schedule %(key)s is %(time)s late.")
             words = {"key": key, "time": in_words((moment - aware(next_tick)).total_seconds())}
@@ -208,6 +220,10 @@ def _of_transactions(alias: str) -> Iterator[Problem]:
 def _named(workers: Sequence[LiveWorker]) -> Sequence[LiveWorker]:
     """Those that are in trouble first, and not more than a page can hold."""
     return sorted(workers, key=lambda worker: (worker.expires_at, worker.id))[: NAMED * 5]
+
+
+def _counted(count: Count) -> str:
+    return f"{number_text(count)}+" if count.capped else number_text(count)
 
 
 def in_words(seconds: float) -> str:

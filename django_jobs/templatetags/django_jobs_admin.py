@@ -13,8 +13,9 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, gettext_lazy as _, pgettext
 
 from django_jobs.admin import json_display
-from django_jobs.admin.words import ago_text, duration_text, duration_units, number_text
+from django_jobs.admin.words import ago_text, duration_text, duration_units
 from django_jobs.states import State
+from django_jobs.texts import number_text
 
 register = template.Library()
 
@@ -109,8 +110,12 @@ def duration(seconds: float | dt.timedelta | None) -> SafeString | str:
         return NONE
     if isinstance(seconds, dt.timedelta):
         seconds = seconds.total_seconds()
+    exactly = formats.number_format(round(seconds, 3), decimal_pos=3, use_l10n=True)
     return format_html(
-        '<span class="dj-nowrap" title="{} s">{}</span>', f"{seconds:.3f}", duration_text(seconds)
+        '<span class="dj-nowrap" title="{} {}">{}</span>',
+        exactly,
+        duration_units()[1],
+        duration_text(seconds),
     )
 
 

@@ -13,8 +13,8 @@ from django.db import Error as DatabaseError
 
 from django_jobs import scheduling
 from django_jobs.exceptions import InvalidJob, InvalidSchedule
-from django_jobs.redaction import Redactor
-from django_jobs.serialization import decode, parse_timestamp, printable, stored_timestamp
+from django_jobs.schedule_errors import redacted, stored
+from django_jobs.serialization import decoded, parse_timestamp, stored_timestamp
 from django_jobs.store.base import Store
 from django_jobs.store.rows import ScheduleRow
 from django_jobs.store.schedules import Tick
@@ -29,9 +29,6 @@ REFRESH_SECONDS = 5.0
 LONGEST_PAUSE = 60.0
 # How soon a schedule is read anew that somebody else has just written.
 AGAIN = 0.1
-# How many characters of an error are kept.
-ERROR_LENGTH = 2000
-
 
 _LOOK = "The schedules can't be looked at"
 _SYNCHRONISE = "The schedules can't be synchronised"
@@ -189,7 +186,8 @@ class Ticker:
         self._retries[schedule.id] = retry
         told = isinstance(error, InvalidSchedule | InvalidJob)
         # Where it is kept, and in the log, too: it may tell the arguments, of which some are not to be seen.
-        text = _redacted(schedule, str(error) if told else one_line(error))
+        args, kwargs = decoded(schedule.args), decoded(schedule.kwargs)
+        text = redacted(schedule.name, args, kwargs, str(error) if told else one_line(error))
         logger.warning(
             "Schedule %r (%s): its tick can't be run (%d in a row), and is tried again in %.0f s: %s",
             schedule.key,
@@ -199,18 +197,10 @@ class Ticker:
             text,
             exc_info=None if told or isinstance(error, DatabaseError | OSError) else error,
         )
-        text = printable(text)[:ERROR_LENGTH]
+        text = stored(text)
         if text != schedule.last_error:
             store.fail_schedule(schedule.id, text, now=now)
         return retry.seconds()
-
-
-def _redacted(schedule: ScheduleRow, text: str) -> str:
-    try:
-        args, kwargs = decode(schedule.args), decode(schedule.kwargs)
-    except (ValueError, TypeError):  # as somebody's SQL may have written them
-        return text
-    return Redactor.of(schedule.name).text(text, args, kwargs)
 
 
 class _Retry:

@@ -12,8 +12,12 @@ from django.urls import reverse
 from django.utils import timezone
 
 from django_jobs import job, registry
+from django_jobs.admin.log import message_of
 from django_jobs.models import Job, Worker
+from tests.admin.brackets import bracketed
 from tests.factories import AdminFactory
+
+__all__ = ["bracketed"]
 
 STATES = ("pending", "scheduled", "available", "running", "completed", "failed", "cancelled")
 
@@ -109,9 +113,9 @@ def told(response: Any) -> list[str]:
 
 
 def entries() -> list[tuple[str | None, str, str]]:
-    """The admin's log, the oldest first: id, what it is called, what was done."""
-    found = LogEntry.objects.order_by("pk").values_list("object_id", "object_repr", "change_message")
-    return list(found)
+    """The admin's log, the oldest first: id, what it is called, what was done as pages tell it."""
+    found = LogEntry.objects.order_by("pk")
+    return [(entry.object_id, entry.object_repr, message_of(entry)) for entry in found]
 
 
 def state_of(*ids: int) -> list[str | None]:

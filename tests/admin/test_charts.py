@@ -6,7 +6,8 @@ import pytest
 from django.utils import translation
 
 from django_jobs.admin.charts import Chart, Series, nice
-from django_jobs.admin.words import duration_text, number_text
+from django_jobs.admin.words import duration_text
+from django_jobs.texts import number_text
 
 START = dt.datetime(2026, 11, 30, 6, 0, tzinfo=dt.UTC)
 MINUTE = dt.timedelta(minutes=1)

@@ -9,7 +9,8 @@ from django.utils import timezone
 
 from django_jobs import operations
 from django_jobs.admin import job_actions
-from django_jobs.admin.actions import ACTIONS, reason_text
+from django_jobs.admin.actions import ACTIONS
+from django_jobs.admin.log import message_of
 from django_jobs.models import Job
 from tests.admin.conftest import entries, state_of, text_of, told, url, user_with
 
@@ -57,7 +58,7 @@ class TestSelected:
             ("default", 0)
         ]
         assert "it does not wait: running" in told(response)[1]
-        assert entries()[0][2] == "Changed. queue_name: mail, priority: -5"
+        assert entries()[0][2] == "Changed. queue: mail, priority: -5"
 
     @pytest.mark.parametrize(
         ("values", "message"),
@@ -314,7 +315,7 @@ class TestLog:
         (entry,) = LogEntry.objects.all()
         assert (entry.object_id, entry.action_flag) == (None, DELETION)
         assert entry.object_repr == "state failed"
-        assert entry.change_message == "Deleted. 3 jobs done."
+        assert message_of(entry) == "Deleted. 3 jobs done."
         assert admin.get("/admin/").status_code == 200
 
     def test_nothing_where_nothing_was_done(self, admin, make):
@@ -340,8 +341,10 @@ class TestBack:
 @pytest.mark.parametrize(
     "forged",
     [
-        {"done": "x", "left": "[1"}, {"left": '{"<b>": [1, [5]]}'}, {"left": '{"a": [-1, []]}'}, {"left": '{"a": 5}'},
-        {"left": "5"}, {"left": '{"a": [1, ["<b>"]]}'}, {"done": "9" * 50},
+        {"done": "x", "left": "[1"}, {"left": '[["<b>", 1, [5]]]'}, {"left": '[["a", -1, []]]'}, {"left": '{"a": 5}'},
+        {"left": "5"}, {"left": '[["a", 1, ["<b>"]]]'}, {"done": "9" * 50}, {"left": '[[{"text": "<b>"}, 1, [5]]]'},
+        {"left": '[[{"text": "%(a)999999999d", "values": {"a": 1}}, 1, [5]]]'}, {"left": '[[{"text": 5}, 1, [5]]]'},
+        {"left": '[[{"text": "%(b)s", "values": {"a": 1}}, 1, [5]]]'}, {"left": '[[{"text": ""}, 1, [5]]]'},
     ],
 )  # fmt: skip
 def test_what_a_form_says_of_earlier_steps_is_told_and_no_more(admin, make, forged):
@@ -350,10 +353,3 @@ def test_what_a_form_says_of_earlier_steps_is_told_and_no_more(admin, make, forg
     assert state_of(*ids) == ["available"]
     assert "1 job will run again." in told(response)
     assert "<b>" not in text_of(response).partition("messagelist")[2].partition("</ul>")[0]
-
-
-def test_reasons_in_words():
-    assert reason_text("it has not ended: running") == "it has not ended: running"
-    assert reason_text("it is running") == "it is running"
-    assert reason_text("it has spent 3 attempts already") == "it has spent 3 attempts already"
-    assert reason_text("something new") == "something new"

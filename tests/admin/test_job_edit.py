@@ -58,7 +58,7 @@ def test_all_of_it(admin, greet):
         (
             str(id_),
             f"{greet.name} ({id_})",
-            "Edited: queue name, priority, run after, max attempts, args, kwargs.",
+            "Edited: queue, priority, run after, most attempts, positional arguments, keyword arguments.",
         )
     ]
 

@@ -7,7 +7,7 @@ from django.urls import path
 from django.utils import timezone
 
 from django_jobs.admin import JobAdmin
-from django_jobs.models import Job
+from django_jobs.models import Job, Worker
 from tests.admin.conftest import text_of, url
 
 pytestmark = pytest.mark.django_db
@@ -55,6 +55,9 @@ def test_other_languages(admin, each, settings, language):
     big.save(force_insert=True)
     assert "/job/1234567/change/" in text_of(admin.get(url("job_changelist")))
     assert admin.get(url("job_change", 1234567)).status_code == 200
+    Worker.objects.update(pid=1_234_567, queues=["*"])  # its id is a number, and no quantity
+    for page in ("worker_changelist", "queue_changelist"):
+        assert "web1:1234567<" in text_of(admin.get(url(page)))
     for address in pages(each):
         assert admin.get(address).status_code == 200, address
 

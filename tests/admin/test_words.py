@@ -4,7 +4,10 @@ import pytest
 from django.utils import translation
 
 from django_jobs.admin.cron_words import cron_text
-from django_jobs.admin.words import ago_text, duration_text, number_text
+from django_jobs.admin.job_lines import Progress
+from django_jobs.admin.words import ago_text, duration_text
+from django_jobs.templatetags.django_jobs_admin import duration
+from django_jobs.texts import number_text
 
 
 @pytest.mark.parametrize(
@@ -50,6 +53,36 @@ def test_numbers_are_written_as_the_language_does() -> None:
     assert (number_text(1234567), number_text(10.8), number_text(0)) == ("1,234,567", "10.8", "0")
     with translation.override("de"):
         assert (number_text(1234567), number_text(10.8)) == ("1.234.567", "10,8")
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "english", "german"),
+    [
+        (12_345, 1_234_567, "12,345 / 1,234,567", "12.345 / 1.234.567"),
+        (0.5, 2.25, "0.5 / 2.25", "0,5 / 2,25"),
+        (1 / 3, None, "0.3333333333", "0,3333333333"),
+        (1234567.125, None, "1,234,567.125", "1.234.567,125"),
+        (10**30, None, f"1{',000' * 10}", f"1{'.000' * 10}"),
+        (0, None, "0", "0"),
+    ],
+)
+def test_progress_is_written_as_the_language_does(done, total, english: str, german: str) -> None:
+    progress = Progress.of({"done": done, "total": total})
+    assert progress is not None
+    assert progress.text == english
+    with translation.override("de"):
+        assert progress.text == german
+
+
+def test_durations_are_written_as_the_language_does() -> None:
+    with translation.override("de"):
+        assert (duration_text(3.44), duration_text(0.9996), duration_text(61)) == (
+            "3,4 s",
+            "1,0 s",
+            "1 min 1 s",
+        )
+        assert duration(1234.5678) == '<span class="dj-nowrap" title="1234,568 s">20 min 35 s</span>'
+    assert duration(1234.5678) == '<span class="dj-nowrap" title="1234.568 s">20 min 35 s</span>'
 
 
 @pytest.mark.parametrize(
