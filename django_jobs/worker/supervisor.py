@@ -19,6 +19,7 @@ from typing import Any
 
 from django_jobs.worker.handback import Estate, HandBack
 from django_jobs.worker.lifeline import Lifeline
+from django_jobs.worker.logs import guard_logs
 from django_jobs.worker.parts import StopRequest, until
 from django_jobs.worker.probes import Probes, Pulse
 from django_jobs.worker.shared_notes import Notes
@@ -210,6 +211,7 @@ class Supervisor:
     def run(self) -> int:
         """Supervise until stopped or drained. Blocks. Returns the exit code: the greatest of the children's that ended
         in order, 1 if draining was impossible."""
+        guard_logs()
         self.hand_back.start()
         if self.probes is not None:
             self.probes.watch(self.problem, f"Keeps {len(self.places)} workers at work")

@@ -23,6 +23,7 @@ from django_jobs.worker.heartbeat import Reporter
 from django_jobs.worker.insisting import insistently
 from django_jobs.worker.keeper import Keeper
 from django_jobs.worker.listener import FileListener, Listener, NotifyListener
+from django_jobs.worker.logs import guard_logs
 from django_jobs.worker.lost_answers import Epoch
 from django_jobs.worker.measures import Snapshot
 from django_jobs.worker.options import WorkerOptions
@@ -292,6 +293,7 @@ class Worker:
 
     def run(self) -> int:
         """Work until stopped, drained or retired. Blocks. Returns the exit code: 0."""
+        guard_logs()
         if self.probes is not None:
             self.probes.watch(self.problem, "Waiting for the database")
         try:

@@ -102,6 +102,7 @@ class Proxy:
             for task in list(self._tasks):
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
+            await asyncio.sleep(0)  # what was reset is closed in the loop's next round
 
         self._call(end())
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -120,6 +121,7 @@ class Proxy:
             ):  # by close(); asyncio would tell of it at length
                 await self._serve(reader, client)
         finally:
+            client.transport.abort()
             self._tasks.discard(task)
 
     async def _serve(self, reader: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:

@@ -130,6 +130,7 @@ def test_every_page_and_view(admin: Client, trouble: Trouble, table: type[models
     trouble.at("metrics", lambda: generate_latest(StoredState()))  # type: ignore[arg-type] # it is as a registry is
     assert "django_jobs_up 1.0" in generate_latest(StoredState()).decode()  # type: ignore[arg-type]
     trouble.at("health", ready, RequestFactory().get("/"))
+    trouble.none()
 
 
 @pytest.mark.django_db
@@ -161,6 +162,7 @@ def test_every_operation_and_command(
         for word in ("run", "pause", "resume"):
             trouble.at(f"{word} {id_}", posted, admin, url(f"schedule_{word}", id_))
     assert scheduling.run_schedule_now(good.key) is not None
+    trouble.none()
 
 
 def told(*args: str) -> None:
@@ -221,3 +223,4 @@ def test_whatever_is_said_of_the_leader_there_is_one_again(trouble: Trouble) -> 
     for column, values in damages(Leadership).items():
         for sql in values:
             trouble.at(f"{column} = {sql}", lead, column, sql)
+    trouble.none()

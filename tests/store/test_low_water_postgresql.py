@@ -140,3 +140,12 @@ def test_workers_that_claim_at_once_from_their_marks_on_share_the_jobs(make, ope
     claimed = [id_ for share in shares for id_ in share]
 
     assert sorted(claimed) == sorted(wanted)
+
+
+def test_a_claim_of_an_epoch_that_was_given_up_takes_nothing_from_the_marks_on(store, make, worker, clock):
+    first, second = make.insert(2)
+    assert [job.id for job in store.claim(worker, "default", 1, now=clock.now)] == [first.id]
+    store.heartbeat(worker, 30.0, epoch=1, now=clock.now)
+
+    assert store.claim(worker, "default", 1, now=clock.now, epoch=0) == []
+    assert [job.id for job in store.claim(worker, "default", 1, now=clock.now, epoch=1)] == [second.id]

@@ -5,7 +5,7 @@ import logging
 from functools import partial
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, connection
 
 from django_jobs.models import Job, Schedule
 from django_jobs.store.rows import NewSchedule
@@ -279,6 +279,27 @@ class TestFailures:
 
         run(at("07:20"))
         assert ticks() == [at("07:10"), at("07:20")]
+
+    def test_a_next_tick_that_is_no_moment_is_worked_out_again(self, run, store):
+        """Somebody's SQL has written it. On SQLite a moment in another form than ours is found again, too."""
+        odd = {"postgresql": ["-infinity", "0044-03-15 BC"], "sqlite": ["", "1970", "2031-05-06"]}[
+            connection.vendor
+        ]
+        for number, text in enumerate(odd):
+            declare(store, f"odd {number}")
+            run(START)
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    "UPDATE django_jobs_schedule SET next_tick = %s WHERE key = %s", [text, f"odd {number}"]
+                )
+
+        run(at("07:08:30"))
+        run(at("07:10:00"))
+        run(at("07:10:00"))
+
+        for number in range(len(odd)):
+            assert ticks(f"odd {number}")[-1] == at("07:10"), odd[number]
+            assert Schedule.objects.get(key=f"odd {number}").last_error == ""
 
     @pytest.mark.parametrize(
         ("column", "value"),

@@ -1,26 +1,14 @@
-"""All guards, by what they guard. A module here is added to ``GUARDS`` below."""
+"""All guards, by what they guard: a module here has some in ``GUARDS``."""
 
-from tests.guards.catalogue import (
-    cancelling,
-    claiming,
-    finishing,
-    giving_back,
-    operating,
-    rescuing,
-    rows_and_keys,
-    schedules_and_clocks,
-)
+import importlib
+import pkgutil
+
 from tests.guards.guard import Guard
 
-GUARDS: tuple[Guard, ...] = (
-    *cancelling.GUARDS,
-    *claiming.GUARDS,
-    *finishing.GUARDS,
-    *giving_back.GUARDS,
-    *operating.GUARDS,
-    *rescuing.GUARDS,
-    *rows_and_keys.GUARDS,
-    *schedules_and_clocks.GUARDS,
+GUARDS: tuple[Guard, ...] = tuple(
+    guard
+    for module in pkgutil.iter_modules(__path__)
+    for guard in importlib.import_module(f"{__name__}.{module.name}").GUARDS
 )
 
 # Tests of the page of faults that no edit is named for, each with the reason.
