@@ -5,10 +5,12 @@ from tests.guards.catalogue import (
     claiming,
     finishing,
     giving_back,
+    keys,
     operating,
+    raising,
     rescuing,
-    rows_and_keys,
     schedules_and_clocks,
+    storing,
 )
 from tests.guards.guard import Guard
 
@@ -17,10 +19,12 @@ GUARDS: tuple[Guard, ...] = (
     *claiming.GUARDS,
     *finishing.GUARDS,
     *giving_back.GUARDS,
+    *keys.GUARDS,
     *operating.GUARDS,
+    *raising.GUARDS,
     *rescuing.GUARDS,
-    *rows_and_keys.GUARDS,
     *schedules_and_clocks.GUARDS,
+    *storing.GUARDS,
 )
 
 # Tests of the page of faults that no edit is named for, each with the reason.
