@@ -243,13 +243,17 @@ def test_a_site_without_autocommit_has_its_connection_kept_and_its_leftovers_rol
     def forget():
         Effect.objects.create(job_id=2, claims=1, pid=1)
 
+    def enter():
+        transaction.atomic(savepoint=False).__enter__()
+
     thread.must_complete(commit)
     thread.must_complete(commit)
     assert len(opened) == 1
-    thread.must_complete(forget)
-    thread.must_complete(commit)
+    for leave in (forget, enter):
+        thread.must_complete(leave)
+        thread.must_complete(commit)
 
-    assert list(Effect.objects.values_list("job_id", flat=True)) == [1, 1, 1]
+    assert list(Effect.objects.values_list("job_id", flat=True)) == [1] * 4
 
 
 class Pool:

@@ -17,6 +17,23 @@ GUARDS = (
         on_sqlite=[sqlite("finish", "cancel_requested_at IS NOT NULL OR ")],
     ),
     *each_database(
+        # Both: what ends the claim stores it as cancelled, and a worker that knows of the request does not start it.
+        "a job that was cancelled is not run again",
+        tests=["worker/test_cancel_running.py::test_against_whatever_the_job_does_at_that_moment"],
+        on_postgresql=[
+            postgresql("finish", "job.cancel_requested_at IS NOT NULL OR "),
+            Edit(
+                "worker/attempt.py", "if self.signs.cancelled and self.signs.is_cancelled(job):", "if False:"
+            ),
+        ],
+        on_sqlite=[
+            sqlite("finish", "cancel_requested_at IS NOT NULL OR "),
+            Edit(
+                "worker/attempt.py", "if self.signs.cancelled and self.signs.is_cancelled(job):", "if False:"
+            ),
+        ],
+    ),
+    *each_database(
         "a completion that is stored first stays, whatever was requested",
         tests=[f"{CANCEL}::test_what_a_finish_stores_after_a_request"],
         on_postgresql=[

@@ -167,6 +167,60 @@ GUARDS = (
             "worker/test_exactly_once.py::test_effects_are_as_many_as_completed_jobs",
         ],
     ),
+    Guard(
+        "who has lost its claim is told so, and commits nothing",
+        edits=[
+            Edit(
+                "context.py",
+                "            self._lose(state)\n        state.completing",
+                "        state.completing",
+            )
+        ],
+        tests=[
+            "worker/test_atomic.py::test_who_has_lost_its_claim_commits_nothing",
+            f"{COMPLETE}::test_a_lost_claim_is_told_and_should_stop_says_so_from_then_on",
+        ],
+    ),
+    Guard(
+        "a job completes itself in a transaction",
+        edits=[Edit("context.py", "if not connections[using].in_atomic_block:", "if False:")],
+        tests=[f"{COMPLETE}::test_complete_outside_of_a_transaction_is_refused"],
+    ),
+    Guard(
+        "a job completes itself once",
+        edits=[Edit("context.py", "        if self._has_completed(state):\n            return False\n")],
+        tests=[f"{COMPLETE}::test_complete_twice_is_refused_and_the_transaction_rolled_back"],
+    ),
+    Guard(
+        "a completion counts when it is committed",
+        edits=[
+            Edit(
+                "context.py",
+                "        transaction.on_commit(state.completing, using=using)\n",
+                "        state.completing()\n        transaction.on_commit(state.completing, using=using)\n",
+            )
+        ],
+        tests=[
+            f"{COMPLETE}::test_a_completion_that_is_rolled_back_is_none",
+            f"{COMPLETE}::test_a_failed_commit_is_the_job_s_failure",
+        ],
+    ),
+    Guard(
+        "an atomic job that says another word leaves no effect",
+        edits=[
+            Edit(
+                "worker/atomic.py",
+                "        if issubclass(type(result), Control):\n            raise result\n",
+                "        if issubclass(type(result), Control):\n            return result\n",
+            )
+        ],
+        tests=["worker/test_atomic.py::test_whatever_is_no_completion_leaves_no_effect"],
+    ),
+    Guard(
+        "an atomic job that ended because it was told to leaves no effect",
+        edits=[Edit("worker/atomic.py", "told = context.told()", "told = None")],
+        tests=["worker/test_atomic.py::test_one_that_returns_because_it_was_told_to_end_leaves_no_effect"],
+    ),
     # -- timeouts --
     *each_database(
         # Both: an attempt that was given up has no outcome, and if it had one, the fence would find another claim.
@@ -201,5 +255,10 @@ GUARDS = (
             )
         ],
         tests=["worker/test_strays.py::test_a_stray_thread_is_replaced_counted_and_fenced"],
+    ),
+    Guard(
+        "an attempt ends once",
+        edits=[Edit("worker/timeouts.py", "return self._over.acquire(blocking=False)", "return True")],
+        tests=["worker/test_timeouts.py::test_an_attempt_ends_once_whoever_is_faster"],
     ),
 )

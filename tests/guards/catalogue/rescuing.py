@@ -11,6 +11,7 @@ _LITE_RUNNING = " AND django_jobs_job.state = 'running'"
 LOST = "worker/worker/test_taken_for_lost.py"
 RESCUE = "store/test_rescue.py"
 PROCESSES = "worker/test_processes.py"
+GIVING_BACK = "worker/producer/test_giving_back.py"
 RACES = "store/test_races_postgresql.py"
 
 GUARDS = (
@@ -42,6 +43,37 @@ GUARDS = (
         tests=[
             f"{LOST}::test_a_worker_that_was_taken_for_lost_goes_on_under_a_new_id",
             f"{LOST}::test_what_is_buffered_is_withdrawn_at_once_when_the_worker_was_given_up",
+        ],
+    ),
+    Guard(
+        "what is claimed while the id is given up is not run",
+        edits=[
+            Edit(
+                "worker/producer.py",
+                "                if self.situation.worker_id != worker_id:\n                    self.withdraw()",
+                "                if False:\n                    self.withdraw()",
+            )
+        ],
+        tests=[f"{GIVING_BACK}::test_what_is_claimed_while_the_id_is_given_up_does_not_reach_an_executor"],
+    ),
+    Guard(
+        "what was claimed under an id that was given up is not given back",
+        edits=[
+            Edit(
+                "worker/producer.py",
+                "job for job in self._returning if job.values[WORKER_ID] == self.situation.worker_id",
+                "job for job in self._returning if job.values[WORKER_ID]",
+            )
+        ],
+        tests=[
+            f"{GIVING_BACK}::test_what_was_claimed_under_an_id_that_was_given_up_is_neither_run_nor_given_back"
+        ],
+    ),
+    Guard(
+        "who has not had its own heartbeats for a lease rescues nobody",
+        edits=[Edit("worker/keeper.py", "if self._trusted_for() >= self.lease:", "if True:")],
+        tests=[
+            "worker/keeper/test_rescuing.py::test_nobody_is_rescued_before_the_own_heartbeats_came_for_a_full_lease"
         ],
     ),
     # -- rescue --
