@@ -24,6 +24,10 @@ from tests.databases import DATABASE, with_database_name
 # tells of the change, not of luck; those on a developer's machine look further.
 hypothesis.settings.register_profile("developer", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True)
+# Where a failure is all that is asked for (tests.guards), it is not made small: that can take minutes.
+hypothesis.settings.register_profile(
+    "unshrunk", deadline=None, derandomize=True, phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate]
+)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "developer")
 
 # Those of the pages need a browser. Where there is none they are left out, and the head of the run says so.

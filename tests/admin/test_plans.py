@@ -12,7 +12,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from django_jobs.models import Schedule, Worker
+from django_jobs.models import Job, Schedule, Worker
+from tests.admin.conftest import STATES
 from tests.admin.test_overview import PAGES
 
 pytestmark = pytest.mark.django_db
@@ -106,10 +107,24 @@ def walks(line: str, database_name: str) -> bool:
 
 
 def test_no_page_walks_through_the_jobs(admin: Client, history: Worker, database_name: str) -> None:
+    failed = Job.objects.filter(state="failed").latest("id").pk
+    jobs = "/admin/django_jobs/job/"
     paths = {
         **PAGES,
         "week": f"{PAGES['overview']}?period=week",
         "worker": f"/admin/django_jobs/worker/{history.pk}/change/",
+        "purge": "/admin/django_jobs/queue/purge/?queue=mail",
+        "dead letters": f"{jobs}failures/",
+        "job": f"{jobs}{failed}/change/",
+        "jobs": jobs,
+        **{state: f"{jobs}?state={state}" for state in STATES},
+        "jobs of a queue": f"{jobs}?queue=mail",
+        "jobs by a word": f"{jobs}?q=nobody",
+        "jobs by arguments": f"{jobs}?q=nobody&in=arguments",
+        "jobs of a name that failed lately": f"{jobs}?state=failed&name=a&since=1h",
+        "jobs of a worker": f"{jobs}?worker={history.pk}",
+        "jobs with a tag": f"{jobs}?tag=none",
+        "jobs with a key": f"{jobs}?key=none",
     }
     for page, path in paths.items():
         with CaptureQueriesContext(connection) as captured:

@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from tests.chaos.crew import Crew
 from tests.chaos.database import Database, ServerDatabase
+from tests.chaos.journal import at_work
 from tests.chaos.plan import Fault
 from tests.chaos.proxy import How
 
@@ -20,6 +22,10 @@ HOW_SERVERS_STOP = {
     "server killed": signal.SIGKILL,
     "server away for long": signal.SIGINT,
 }
+
+
+# How long a worker that is to be killed is let live until it is at a job.
+LIVES_SECONDS = 1.0
 
 
 def nothing() -> None:
@@ -36,10 +42,14 @@ class Happened:
 
 
 class Faults:
-    """Does what the plan says, each fault in a thread of its own: they may overlap."""
+    """Does what the plan says, each fault in a thread of its own: they may overlap.
 
-    def __init__(self, crew: Crew, database: Database, say: Callable[[str], None]) -> None:
+    :param folder: where the journals are.
+    """
+
+    def __init__(self, crew: Crew, database: Database, folder: Path, say: Callable[[str], None]) -> None:
         self.crew = crew
+        self.folder = folder
         self.database = database
         self.say = say
         self.happened: list[Happened] = []
@@ -94,6 +104,8 @@ class Faults:
             self.crew.hit(post, member, signal.SIGSTOP)
             return partial(self.crew.hit, post, member, signal.SIGCONT)
         if what == "killed":
+            if who == "worker":
+                self._wait_for_work(member.pid)
             self.killed[member.pid] = time.time()
             self.crew.hit(post, member, signal.SIGKILL)
             return nothing
@@ -101,6 +113,16 @@ class Faults:
         if fault.kind.endswith("twice"):
             return partial(self.crew.hit, post, member, signal.SIGTERM)
         return nothing
+
+    def _wait_for_work(self, pid: int) -> None:
+        """Until it is at a job, one that is no matter of a moment: who holds nothing leaves nothing to be rescued."""
+        before: set[tuple[int, int]] = set()
+        end = time.monotonic() + LIVES_SECONDS
+        while time.monotonic() < end and not self._over.wait(0.02):
+            now = at_work(self.folder, pid)
+            if now & before:
+                return
+            before = now
 
     def _line(self, fault: Fault, database: ServerDatabase) -> End | None:
         word = fault.kind.removeprefix("line ").partition(",")[0].split()[0]

@@ -27,3 +27,16 @@ def read(folder: Path) -> Iterator[dict[str, Any]]:
     for path in sorted(folder.glob("*.journal")):
         for line in path.read_text().splitlines():
             yield json.loads(line)
+
+
+def at_work(folder: Path, pid: int) -> set[tuple[int, int]]:
+    """The claims that a process runs, as far as it has noted."""
+    running: set[tuple[int, int]] = set()
+    for path in sorted(folder.glob(f"{pid}-*.journal")):
+        for line in path.read_text().splitlines():
+            told = json.loads(line) if line.endswith("}") else {"what": ""}  # it may be writing just now
+            if told["what"] == "began":
+                running.add((told["id"], told["claims"]))
+            elif told["what"] in ("ended", "raised"):
+                running.discard((told["id"], told["claims"]))
+    return running

@@ -54,7 +54,7 @@ class Options:
 def run(database: Database, folder: Path, options: Options, say: Callable[[str], None]) -> Outcome:
     """Let the crew work while the plan is carried out, let them finish, and reckon."""
     crew = make_crew(database, folder, options)
-    faults = Faults(crew, database, say)
+    faults = Faults(crew, database, folder, say)
     try:
         crew.start()
         began = time.monotonic()

@@ -79,6 +79,10 @@ def run_tests(
         "--tb=line",
         "-p",
         "no:cacheprovider",
+        "--hypothesis-profile",
+        "unshrunk",
+        # One case that fails is enough, and each may wait for long for what does not come.
+        *(["-x"] if len(guard.tests) == 1 else []),
     ]
     # The copy comes before an installed package. Modules are compiled anew: an edit can keep a file's size and second.
     environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1", "CI": "1"}

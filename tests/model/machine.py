@@ -278,7 +278,12 @@ class StoreMachine(RuleBasedStateMachine):
         whole=st.booleans(),
     )
     def finish(self, numbers: list[int], kinds: list[str], delay: float, late: bool, whole: bool) -> None:
-        outcomes = self.outcomes(self.claims_of(numbers, late), kinds, delay)
+        self.finish_claims(self.claims_of(numbers, late), kinds, delay, whole)
+
+    def finish_claims(
+        self, claims: Sequence[tuple[int, int]], kinds: Sequence[str], delay: float, whole: bool
+    ) -> None:
+        outcomes = self.outcomes(claims, kinds, delay)
         ended = self.store.finish(outcomes, now=self.now, whole_rows=whole)
         told = {item.id: (item.state, item.stored) for item in ended}
         assert told == self.book.finish(outcomes, self.now)
@@ -289,7 +294,10 @@ class StoreMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.book.claims)
     @rule(numbers=picks, late=st.booleans())
     def complete(self, numbers: list[int], late: bool) -> None:
-        outcomes = [Outcome(id_, number, COMPLETED) for id_, number in self.claims_of(numbers, late)]
+        self.complete_claims(self.claims_of(numbers, late))
+
+    def complete_claims(self, claims: Sequence[tuple[int, int]]) -> None:
+        outcomes = [Outcome(id_, number, COMPLETED) for id_, number in claims]
         self.tick()
         ended = self.store.finish(outcomes, now=self.now)
         assert {item.id: (item.state, item.stored) for item in ended} == self.book.finish(outcomes, self.now)
@@ -307,7 +315,9 @@ class StoreMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.book.claims)
     @rule(numbers=picks, late=st.booleans())
     def release(self, numbers: list[int], late: bool) -> None:
-        claims = self.claims_of(numbers, late)
+        self.release_claims(self.claims_of(numbers, late))
+
+    def release_claims(self, claims: Sequence[tuple[int, int]]) -> None:
         rows = [claimed_as(row, dict(claims)[row.id]) for row in self.store.get(dict(claims))]
         released = self.store.release(rows, now=self.now)
         assert [job.id for job in released] == self.book.release(claims, self.now)
@@ -317,7 +327,9 @@ class StoreMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.book.claims)
     @rule(numbers=picks, late=st.booleans(), value=st.integers(0, 3))
     def merge_metadata(self, numbers: list[int], late: bool, value: int) -> None:
-        claims = self.claims_of(numbers, late)
+        self.merge_into(self.claims_of(numbers, late), value)
+
+    def merge_into(self, claims: Sequence[tuple[int, int]], value: int) -> None:
         patch = {str(value): [value]}
         merged = self.store.merge_metadata(
             [(id_, number, json.dumps(patch)) for id_, number in claims], now=self.now
@@ -326,6 +338,31 @@ class StoreMachine(RuleBasedStateMachine):
         assert [(item.job.id, item.done) for item in merged] == [(job.id, True) for job in live]
         for job in live:
             job.metadata = {**job.metadata, **patch}
+
+    @precondition(lambda self: self.running())
+    @rule(
+        numbers=picks,
+        number=st.integers(0, 7),
+        kinds=st.lists(
+            st.sampled_from([COMPLETED, RETRY, FAILED, SNOOZED, CANCELLED]), min_size=4, max_size=4
+        ),
+        how=st.sampled_from(["finish", "complete", "release", "merge"]),
+    )
+    def speak_late_of_what_was_claimed_again(
+        self, numbers: list[int], number: int, kinds: list[str], how: str
+    ) -> None:
+        """Left to chance, a job is hardly ever claimed again, and then spoken of by who had it before."""
+        claims = self.claims_of(numbers, late=False)
+        self.release_claims(claims)
+        self.claim_from_each(number, 10)
+        if how == "finish":
+            self.finish_claims(claims, kinds, 0.0, whole=False)
+        elif how == "complete":
+            self.complete_claims(claims)
+        elif how == "release":
+            self.release_claims(claims)
+        else:
+            self.merge_into(claims, number)
 
     # -- operators -------------------------------------------------------------------------------------------------
 

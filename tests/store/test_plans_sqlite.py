@@ -170,13 +170,14 @@ def test_each_statement_goes_by_its_index(plans):
 
 def test_what_has_a_limit_is_read_in_its_order_and_never_sorted(plans):
     for name in ("claim", "promote", "next_due", "purge"):
-        assert "USE TEMP B-TREE FOR ORDER BY" not in plans[name], name
+        # It may say FOR ORDER BY, or FOR LAST TERM OF ORDER BY.
+        assert not [line for line in plans[name] if "TEMP B-TREE" in line], name
 
 
 def test_what_is_counted_comes_in_the_order_of_its_index(plans):
     for name in ("count_states", "count_queues", "count_available", "count_dead", "waiting"):
         plan = plans[name]
-        assert not [line for line in plan if "TEMP B-TREE FOR ORDER BY" in line], name
+        assert not [line for line in plan if "TEMP B-TREE" in line and "ORDER BY" in line], name
 
 
 def test_what_is_looked_at_comes_in_the_order_of_its_index(plans):
