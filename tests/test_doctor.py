@@ -185,6 +185,7 @@ def test_every_index_that_a_statement_goes_by_is_expected():
         "django_jobs_job_claim",
         "django_jobs_job_due",
         "django_jobs_job_running",
+        "django_jobs_job_cancel",
         "django_jobs_job_finished",
         "django_jobs_job_pending",
         "django_jobs_job_unique_key",
