@@ -14,6 +14,7 @@ import pytest
 from django_jobs.store import Store, low_water, own_store
 from django_jobs.store.outcomes import COMPLETED, FAILED, RETRY
 from django_jobs.store.rows import JobRow, NewJob, Outcome
+from django_jobs.store.selecting import Position
 from tests.store.plans import (
     CANCEL,
     CLAIM,
@@ -32,6 +33,7 @@ pytestmark = [pytest.mark.postgresql, pytest.mark.django_db]
 SIZE = 10  # jobs of an operation
 MILLION = 1_000_000
 RUN = 25_000  # jobs run beside a long transaction
+FAILED_BEFORE = 20_000  # and so many are purged
 QUEUE = "measured"
 
 # The operations, and the indexes of the table of jobs that they go by. What their names say of "one" is about one job.
@@ -79,6 +81,8 @@ class Table:
         self.explainer = Explainer()
         self.old: psycopg.Connection[Any] | None = None
         self.marks = low_water.LowWater()  # none: from the beginning on
+        self.purged: Position | None = None  # the same
+        self.last_purged: Position | None = None
         self.worker = self.register()
         self.stages = iter(STAGES.items())
         self.stage = "empty"
@@ -147,7 +151,7 @@ class Table:
             "heartbeat": lambda store: store.heartbeat(self.worker, 3600.0),
             "cancel_requests": lambda store: store.cancel_requests(self.worker),
             "rescue": lambda store: store.rescue(SIZE),
-            "purge": lambda store: store.purge("failed", 0.0, SIZE),
+            "purge": lambda store: store.purge_from(self.purged, "failed", 0.0, SIZE),
             "promote": lambda store: store.promote(SIZE),
             "next_due": lambda store: store.next_due(),
             "waiting_queues": lambda store: store.waiting_queues(),
@@ -208,7 +212,7 @@ def stale_statistics(table: Table) -> None:
     table.fill(100_000, state="available", queue_name="busy")
     table.fill(10_000, state="running", worker_id=str(table.register()))
     table.fill(20_000, state="available", queue_name=QUEUE, priority="-5")
-    table.fill(20_000, state="failed", finalized_at="now()")
+    table.fill(FAILED_BEFORE, state="failed", finalized_at="now()")
 
 
 def behind_millions(table: Table) -> None:
@@ -236,6 +240,8 @@ def long_transaction(table: Table) -> None:
     for _ in range(RUN // 1000):
         jobs = table.claimed(table.worker, 1000)
         table.store.finish([Outcome(job.id, job.claims, COMPLETED) for job in jobs])
+    for _ in range(FAILED_BEFORE // 1000):
+        table.last_purged = table.store.purge_from(table.last_purged, "failed", 0.0, 1000).end
 
 
 STAGES: dict[str, Callable[[Table], None]] = {
@@ -292,6 +298,8 @@ def test_beside_a_long_transaction(table: Table, monkeypatch: pytest.MonkeyPatch
     table.marks = table.store.low_water = low_water.LowWater(clock=lambda: 0.0)
     for _ in range(3):
         table.claimed(table.worker)
+    # And a purge goes on after its last batch.
+    table.purged = table.last_purged
     readings = table.read()
 
     assert {name: reading.indexes for name, reading in readings.items()} == INDEXES
@@ -302,7 +310,7 @@ def test_beside_a_long_transaction(table: Table, monkeypatch: pytest.MonkeyPatch
     for name in PERIODICAL:
         assert readings[name].buffers <= table.empty[name].buffers + RUN / ENTRIES_PER_BUFFER, name
     without = {
-        **{name: begun[name] for name in ("claim", "claim one")},  # from the beginning on
+        **{name: begun[name] for name in ("claim", "claim one", "purge")},  # from the beginning on
         **{name: table.read_without(CANCEL, name) for name in ("heartbeat", "cancel_requests")},
         # As if no worker lived whose jobs are passed over.
         "rescue": table.read_changed("rescue", "lost_at IS NULL AND stopped_at IS NULL", "false"),
