@@ -56,8 +56,9 @@ def explainer(console: object) -> Iterator[Explainer]:
 
 def run(store: Store, worker: int, batches: int) -> None:
     """Run jobs, each batch after the one before it has been deleted: some are in the table at any time."""
+    end = None
     for _ in range(batches):
-        store.purge("completed", 0.0, BATCH)
+        end = store.purge_from(end, "completed", 0.0, BATCH).end
         store.insert_many([NewJob("tests.job", QUEUE)] * BATCH)
         claimed = store.claim(worker, QUEUE, BATCH)
         ended = store.finish([Outcome(job.id, job.claims, COMPLETED) for job in claimed])
@@ -74,7 +75,8 @@ def read(store: Store, explainer: Explainer, worker: int) -> dict[str, int]:
     }
     marks = store.low_water
     found = {name: explainer.explain(asked, marks).buffers for name, asked in operations.items()}
-    assert len(store.claim(worker, QUEUE, 10)) == 1
+    (job,) = store.claim(worker, QUEUE, 10)
+    store.finish([Outcome(job.id, job.claims, COMPLETED)])  # what a worker holds was claimed lately
     return found
 
 
