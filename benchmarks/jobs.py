@@ -14,6 +14,16 @@ def noop(n: int) -> None:
 
 
 @job
+def touch(queue_name: str) -> None:
+    """Update a row by the ORM."""
+    from django.utils import timezone
+
+    from django_jobs.models import Queue
+
+    Queue.objects.filter(name=queue_name).update(updated_at=timezone.now())
+
+
+@job
 def tell_start(address: str) -> None:
     """Tell a socket of this host when the job started."""
     now = time.time()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
@@ -15,6 +14,7 @@ from benchmarks.core.history import fill
 from benchmarks.core.output import Column, Row
 
 HISTORY = 10_000
+LIVING_ON = "connection used and given back"
 
 
 class Operations(Benchmark):
@@ -24,8 +24,11 @@ class Operations(Benchmark):
     Times are medians in microseconds, of calls that alternate; statements are those that the database gets, BEGIN and
     COMMIT included. 10,000 finished jobs are in the table. PostgreSQL does not wait for the disk at COMMIT
     (synchronous_commit = off), which takes both ways the same time and would hide the rest; with --durable it does.
-    "Connection used and given back" is a thread's connection, used by a job and left: before as at the end of a request
-    (close_old_connections with Django's default CONN_MAX_AGE), after as the worker does it.
+    "Connection used and given back": a thread's connection, used by a job, in eight threads that live on. Before as at
+    the end of a request (close_old_connections with Django's default CONN_MAX_AGE), after as the worker does it.
+    "Thread used a connection": before, a thread is started, updates a row, closes its connections and ends; after, for
+    "and ends" the same in a worker's executor, which is started and stopped for it, and for "and is left" in a thread
+    that a worker keeps for what async jobs do synchronously, and that goes on to the next job with its connection.
     """
 
     name = "operations"
@@ -54,6 +57,7 @@ class Operations(Benchmark):
     def measure(self, database: Database, options: argparse.Namespace) -> list[Row]:
         with site(database, durable=options.durable) as meter:
             from benchmarks.cases import Cases
+            from benchmarks.thread_cases import ThreadCases, together
 
             fill(meter, HISTORY)
             meter.settle()
@@ -64,8 +68,12 @@ class Operations(Benchmark):
                 if wanted in case.name:
                     calls = max(3, options.calls // 10) if "batch" in case.name else options.calls
                     rows.append(compare(case, cases, calls))
-            if wanted in "connection given back":
-                rows.append(compare_connections(options.calls))
+            if wanted in LIVING_ON:
+                rows.append(row_of(LIVING_ON, together(options.calls, seconds), [None, None]))
+            threads = ThreadCases(cases)
+            chosen = [case for case in threads.all() if wanted in case.name]
+            rows += [compare(case, cases, max(3, options.calls // 3), count=False) for case in chosen]
+            threads.close()
             if wanted in "complete, stale statistics":
                 for case in cases.stale(options.stale):
                     calls = max(3, options.calls // 30) if "1,000" in case.name else options.calls
@@ -74,14 +82,19 @@ class Operations(Benchmark):
         return rows
 
 
-def compare(case: Any, cases: Any, calls: int) -> Row:
-    """Both ways of one operation, call by call in turn."""
+def compare(case: Any, cases: Any, calls: int, count: bool = True) -> Row:
+    """Both ways of one operation, call by call in turn.
+
+    :param count: the statements, too: of what this thread sends.
+    """
     things = list(case.prepare(2 * calls + 2))
     before, after = things[:calls], things[calls : 2 * calls]
-    statements = [
+    statements: list[int | None] = [
         statements_of(lambda: case.before(things[2 * calls]), cases),
         statements_of(lambda: case.after(things[2 * calls + 1]), cases),
     ]
+    if not count:
+        statements = [None, None]
     times: tuple[list[float], list[float]] = ([], [])
     for one, other in zip(before, after, strict=True):
         times[0].append(seconds(lambda: case.before(one)))  # noqa: B023 - called at once
@@ -122,41 +135,6 @@ def statements_of(call: Callable[[], object], cases: Any) -> int:
         return len(connection.queries_log) + int(cases.statements - own)
     finally:
         connection.force_debug_cursor = False
-
-
-def compare_connections(calls: int) -> Row:
-    """A job that uses its thread's connection and leaves it, in eight threads at once."""
-    from django.db import close_old_connections
-
-    from django_jobs.worker.connections import tidy
-
-    times = (in_threads(close_old_connections, calls), in_threads(tidy, calls))
-    return row_of("connection used and given back", times, [None, None])
-
-
-def in_threads(give_back: Callable[[], object], calls: int, threads: int = 8) -> list[float]:
-    """How long each use took."""
-    times: list[float] = []
-
-    def use() -> None:
-        from django.db import connections
-
-        from django_jobs.models import Queue
-
-        def job() -> None:
-            Queue.objects.filter(name="mail").exists()
-            give_back()
-
-        for _ in range(max(3, calls // threads)):
-            times.append(seconds(job))  # noqa: PERF401 - shared by the threads
-        connections.close_all()
-
-    started = [threading.Thread(target=use) for _ in range(threads)]
-    for thread in started:
-        thread.start()
-    for thread in started:
-        thread.join()
-    return times
 
 
 BENCHMARK = Operations()

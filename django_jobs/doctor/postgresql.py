@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import importlib
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from django.db import connections
@@ -25,6 +26,7 @@ SKEW_SECONDS = 2.0
 OLD_SECONDS = 300.0
 # More dead rows than live ones, and many.
 MANY_DEAD = 100_000
+TABLE = "django_jobs_job"
 
 
 def version(alias: str) -> Iterator[Finding]:
@@ -217,6 +219,7 @@ def autovacuum(alias: str) -> Iterator[Finding]:
         """,
     )
     chosen = dict(option.split("=", 1) for option in options)
+    missing = {name: value for name, value in _settings_of_the_migration().items() if name not in chosen}
     if running != "on":
         yield Finding(
             ERROR,
@@ -229,24 +232,32 @@ def autovacuum(alias: str) -> Iterator[Finding]:
             ERROR,
             "autovacuum",
             "It is off for the table of jobs, which grows without end.",
-            "ALTER TABLE django_jobs_job RESET (autovacuum_enabled)",
+            f"ALTER TABLE {TABLE} RESET (autovacuum_enabled)",
         )
-    elif "autovacuum_vacuum_scale_factor" not in chosen:
+    elif missing:
         yield Finding(
             WARNING,
             "autovacuum",
-            "The table of jobs has lost the settings of its migration: it is vacuumed late.",
-            "Apply django_jobs 0002 again: manage.py sqlmigrate django_jobs 0002 shows it.",
+            f"The table of jobs has lost settings of its migration ({', '.join(missing)}): it is vacuumed late.",
+            f"ALTER TABLE {TABLE} SET ({', '.join(f'{name} = {value}' for name, value in missing.items())})",
         )
     elif dead > max(live, MANY_DEAD):
         yield Finding(
             WARNING,
             "autovacuum",
             f"The table of jobs has {dead} dead rows beside {live} live ones: vacuum does not keep up.",
-            "Is a transaction open for long? Else: VACUUM (ANALYZE) django_jobs_job",
+            f"Is a transaction open for long? Else: VACUUM (ANALYZE) {TABLE}",
         )
     else:
         yield Finding(OK, "autovacuum", "It is on, with the settings of the migration.")
+
+
+def _settings_of_the_migration() -> Mapping[str, str]:
+    """How the migration sets the table of jobs. Another value is the operator's choice; none at all is a loss."""
+    settings: Mapping[str, Mapping[str, str]] = importlib.import_module(
+        "django_jobs.migrations.0001_initial"
+    ).SETTINGS
+    return settings[TABLE]
 
 
 def indexes(alias: str) -> Iterator[Finding]:

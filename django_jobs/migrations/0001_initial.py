@@ -349,6 +349,11 @@ class Migration(migrations.Migration):
                         name="django_jobs_job_running",
                     ),
                     models.Index(
+                        condition=models.Q(("cancel_requested_at__isnull", False), ("state", "running")),
+                        fields=["worker", "cancel_requested_at"],
+                        name="django_jobs_job_cancel",
+                    ),
+                    models.Index(
                         condition=models.Q(("finalized_at__isnull", False)),
                         fields=["state", "finalized_at", "id"],
                         name="django_jobs_job_finished",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from django.db import IntegrityError, OperationalError
@@ -30,11 +30,13 @@ from django_jobs.store.rows import (
     QueueRow,
 )
 from django_jobs.store.schedules import ScheduleStatements
+from django_jobs.store.selecting import Found, Position
 from django_jobs.store.statistics import StatisticsStatements
-from django_jobs.store.unique import ROUNDS, Found, insert_unique
+from django_jobs.store.unique import ROUNDS, Found as FoundKey, insert_unique
 from django_jobs.store.workers import WorkerStatements
 
 _WIDTH = len(JOB_COLUMNS)
+_in_time = attrgetter("moment", "id")
 WORKER_LOST = "django_jobs.WorkerLost"
 
 
@@ -100,7 +102,7 @@ class Store(ScheduleStatements, StatisticsStatements, BulkStatements, WorkerStat
         )
 
     @abstractmethod
-    def _insert_unique(self, new: Sequence[NewJob], now: dt.datetime | None) -> Sequence[Found | None]:
+    def _insert_unique(self, new: Sequence[NewJob], now: dt.datetime | None) -> Sequence[FoundKey | None]:
         """One statement that inserts jobs, no key twice; what became of each, None if that must be asked again."""
 
     @abstractmethod
@@ -279,8 +281,31 @@ class Store(ScheduleStatements, StatisticsStatements, BulkStatements, WorkerStat
         self, state: str, older_than: float, limit: int = 1000, now: dt.datetime | None = None
     ) -> list[int]:
         """Delete jobs that ended in ``state`` at least ``older_than`` seconds ago, and return their ids."""
-        rows = self._run("purge", now, state=state, older_than=self._before(now, older_than), limit=limit)
-        return [row[0] for row in rows]
+        return self.purge_from(None, state, older_than, limit, now).ids
+
+    def purge_from(
+        self,
+        after: Position | None,
+        state: str,
+        older_than: float,
+        limit: int = 1000,
+        now: dt.datetime | None = None,
+    ) -> Found:
+        """:meth:`purge` those that ended after a position, in the order in which they ended; None: from the first on.
+
+        What is found are those that were deleted; its ``end`` is that of the last one, None when there was none.
+        """
+        first = Position(0, "before all", 0)
+        rows = self._run(
+            "purge",
+            now,
+            state=state,
+            older_than=self._before(now, older_than),
+            **self._from(after or first),
+            limit=limit,
+        )
+        purged = sorted([Position(0, str(row[1]), row[0]) for row in rows], key=_in_time)
+        return Found(purged, purged[-1] if purged else None)
 
     def get(self, ids: Iterable[int]) -> list[JobRow]:
         """The jobs with these ids that exist, in the order of their ids."""

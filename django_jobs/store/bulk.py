@@ -175,8 +175,7 @@ class BulkStatements(StorePart):
             **self._criteria(criteria, now),
             "now": self._time(now),
             "after_rank": position.rank,
-            "after_moment": self._limits.get(position.moment, position.moment),
-            "after_id": position.id,
+            **self._from(position),
             "after_queue": position.queue_name,
             "look": look,
             "most": most,
@@ -234,8 +233,7 @@ class BulkStatements(StorePart):
             older_than=self._before(now, older_than),
             queue_name=queue_name,
             other_than=self._texts(other_than),
-            after_moment=self._limits.get(position.moment, position.moment),
-            after_id=position.id,
+            **self._from(position),
             look=look,
         )
         last = next((Position(0, str(row[1]), row[2]) for row in rows if row[0] is None), None)

@@ -14,7 +14,7 @@ from django_jobs.limits import PRIORITY_HIGHEST, PRIORITY_LOWEST
 from django_jobs.store.rows import ID, PRIORITY, RUN_AFTER, JobRow
 
 # A claim that takes this much longer than two from the marks on has read more than it should.
-SLOW_SECONDS = 0.003
+SLOW_SECONDS = 0.001
 SLOW_SECONDS_PER_JOB = 0.0001
 # What became available again behind the marks is looked for in this part of the time.
 BEGINNINGS_PART = 0.05

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from django.db import OperationalError
 
 from django_jobs.store.rows import ID, JOB_COLUMNS, JobRow
+from django_jobs.store.selecting import Position
 from django_jobs.store.sessions import Session
 from django_jobs.store.statements import statement
 
@@ -50,8 +51,15 @@ class StorePart(ABC):
     def _given(self, moment: dt.datetime | None) -> str | None:
         """A given moment as a parameter; None stays None."""
 
-    # How "first" and "last", the ends of time, are written.
-    _limits: ClassVar[dict[str | None, str]]
+    # How "first" and "last", the ends of time, are written, and what comes before all that a row may hold instead.
+    _limits: ClassVar[dict[str | None, Any]]
+
+    def _from(self, position: Position) -> dict[str, Any]:
+        """The parameters of a statement that goes on after a position, by time and id."""
+        return {
+            "after_moment": self._limits.get(position.moment, position.moment),
+            "after_id": position.id,
+        }
 
     # -- statements ------------------------------------------------------------------------------------------------
 

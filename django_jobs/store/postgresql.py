@@ -87,7 +87,7 @@ class PostgreSQLStore(Store):
     def _ids(self, ids: Iterable[int]) -> str:
         return array_literal(ids)
 
-    _limits: ClassVar = {"first": "-infinity", "last": "infinity"}
+    _limits: ClassVar = {"first": "-infinity", "last": "infinity", "before all": "-infinity"}
 
     def _given(self, moment: dt.datetime | None) -> str | None:
         return self._time(moment)

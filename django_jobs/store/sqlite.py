@@ -82,8 +82,8 @@ class SQLiteStore(Store):
     def _ids(self, ids: Iterable[int]) -> str:
         return json.dumps(list(ids))
 
-    # Texts of moments begin with a digit.
-    _limits: ClassVar = {"first": "", "last": "~"}
+    # Texts of moments begin with a digit. Numbers, as somebody's SQL may have written, come before all texts.
+    _limits: ClassVar = {"first": "", "last": "~", "before all": float("-inf")}
 
     def _given(self, moment: dt.datetime | None) -> str | None:
         return None if moment is None else timestamp_text(moment)

@@ -18,7 +18,8 @@ BATCH = 1000
 # Full batches that one round purges for each rule, so that a huge purge does not keep the keeper from its other work.
 BATCHES = 20
 # A search of one queue's jobs passes those of the others, which may stay for long, and does so once: it goes on from
-# where it was. It starts anew after this time, for jobs that have let go of their key since, and rows that were locked.
+# where it was. It starts anew after this time, for jobs that have let go of their key since, and rows that were locked;
+# so does a purge of all, of which one full batch after the other goes on from where it was.
 ANEW_SECONDS = 3600.0
 # What ended so lately may have neighbours that are not committed yet: the search does not count it as passed.
 SETTLED_SECONDS = 60.0
@@ -97,16 +98,29 @@ class Retention:
 
 
 def _plainly(store: Store, rule: Rule) -> Iterator[bool]:
-    """Purge batch by batch; each time, whether there may be more."""
+    """Purge batch by batch; each time, whether there may be more.
+
+    While a full batch follows the other, each begins where the one before it ended, in the next round too. One that is
+    not full is the last: the next round begins at the beginning, and finds what was not committed, or was locked.
+    """
+    _begin_anew(rule)
     while True:
-        yield len(store.purge(rule.state, rule.age, BATCH)) == BATCH
+        purged = store.purge_from(rule.position, rule.state, rule.age, BATCH)
+        is_full = len(purged.positions) == BATCH
+        rule.position = purged.end if is_full else None
+        yield is_full
+
+
+def _begin_anew(rule: Rule) -> None:
+    """Forget the position when it is old."""
+    now = time.monotonic()
+    if now - rule.started_at >= ANEW_SECONDS:
+        rule.position, rule.started_at = None, now
 
 
 def _passing_by(store: Store, rule: Rule) -> Iterator[bool]:
     """The same, among jobs that stay."""
-    now = time.monotonic()
-    if now - rule.started_at >= ANEW_SECONDS:
-        rule.position, rule.started_at = None, now
+    _begin_anew(rule)
     settled = max(rule.age, SETTLED_SECONDS)
     while (end := _purge_next(store, rule, settled, rule.position)) is not None:
         rule.position = end

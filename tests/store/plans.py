@@ -12,6 +12,7 @@ from django_jobs.store.statements import Statement
 KEY = "django_jobs_job_pkey"
 CLAIM, DUE, RUNNING = "django_jobs_job_claim", "django_jobs_job_due", "django_jobs_job_running"
 FINISHED, UNIQUE = "django_jobs_job_finished", "django_jobs_job_unique_key"
+CANCEL = "django_jobs_job_cancel"
 
 
 def fill(cursor: Any, count: int, **columns: str) -> None:

@@ -13,6 +13,7 @@ from django_jobs.store.selecting import Criteria
 from tests.store.builders import Recorder
 from tests.store.operations import operations
 from tests.store.plans import (
+    CANCEL,
     CLAIM,
     DUE,
     FINISHED,
@@ -47,7 +48,7 @@ INDEXES = {
     "finish, whole rows": {KEY},
     "finish_and_delete": {KEY},
     "merge_metadata": {KEY},
-    "cancel_requests": {RUNNING},
+    "cancel_requests": {CANCEL},
     "release": {KEY},
     "cancel": {KEY},
     "retry": {KEY, UNIQUE},
@@ -80,7 +81,7 @@ INDEXES = {
     "glance": {KEY},
     "get": {KEY},
     "waiting_queues": {CLAIM},
-    "heartbeat": {RUNNING},
+    "heartbeat": {CANCEL},
     "purge_workers": {RUNNING},
 }
 BY_ID = [

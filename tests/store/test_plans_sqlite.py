@@ -12,6 +12,7 @@ pytestmark = pytest.mark.sqlite
 KEY = "SEARCH django_jobs_job USING INTEGER PRIMARY KEY (rowid=?)"
 WORKER = "SEARCH django_jobs_worker USING INTEGER PRIMARY KEY (rowid=?)"
 RUNNING = "USING INDEX django_jobs_job_running"
+CANCEL = "SEARCH django_jobs_job USING INDEX django_jobs_job_cancel (worker_id=? AND cancel_requested_at>?)"
 FINISHED = "SEARCH django_jobs_job USING INDEX django_jobs_job_finished"
 CLAIM = "SEARCH django_jobs_job USING INDEX django_jobs_job_claim"
 RESCUE = {
@@ -46,7 +47,7 @@ PLANS = {
     "finish, whole rows": {KEY},
     "finish_and_delete": {KEY},
     "merge_metadata": {KEY},
-    "cancel_requests": {f"SEARCH django_jobs_job {RUNNING} (worker_id=?)"},
+    "cancel_requests": {CANCEL},
     "release": {KEY},
     "cancel": {KEY},
     "retry": {
@@ -118,7 +119,7 @@ PLANS = {
         "SEARCH job USING INDEX django_jobs_job_claim (queue_name>?)",
     },
     "register_worker": set(),
-    "heartbeat": {WORKER, f"SEARCH django_jobs_job {RUNNING} (worker_id=?)", "SCAN django_jobs_queue"},
+    "heartbeat": {WORKER, CANCEL, "SCAN django_jobs_queue"},
     "lose_workers": {"SCAN django_jobs_worker"},
     "lose_worker": {WORKER},
     "stop_worker": {WORKER},

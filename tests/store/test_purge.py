@@ -94,3 +94,16 @@ def test_an_age_longer_than_the_calendar_purges_nothing(store, make, clock, age)
 
     assert store.purge("completed", age, now=clock.now) == []
     assert make.again(job) == job
+
+
+def test_a_batch_goes_on_where_the_one_before_it_ended(store, make, clock):
+    jobs = [job for _ in range(3) for job in (clock.advance(1), *make.finished("failed", count=2))[1:]]
+
+    first = store.purge_from(None, "failed", 0.0, limit=3, now=clock.now)
+    (earlier,) = make.finished("failed")
+    update([earlier.id], finalized_at=clock.after(-9))
+    second = store.purge_from(first.end, "failed", 0.0, limit=9, now=clock.now)
+
+    assert (first.ids, second.ids) == (ids(jobs[:3]), ids(jobs[3:]))
+    assert store.purge_from(second.end, "failed", 0.0, now=clock.now).end is None
+    assert store.purge("failed", 0.0, now=clock.now) == [earlier.id]

@@ -176,6 +176,41 @@ def test_a_round_is_bounded_and_says_that_there_is_more(rules, store, make, monk
         assert left() == set()
 
 
+def test_full_batches_follow_each_other_and_after_one_that_is_not_the_next_round_begins_anew(
+    rules, store, make, monkeypatch
+):
+    monkeypatch.setattr(module, "BATCH", 10)
+    monkeypatch.setattr(module, "BATCHES", 2)
+    chosen = rules(completed=60, failed=None, cancelled=None)
+    make(age=90, count=25)
+    recorder = store.session = Statements(store.session)
+
+    assert chosen.purge(store) is True
+    late = make(age=900)  # it was not committed yet when the first batch passed its time
+    assert chosen.purge(store) is False
+    assert left() == set(late)
+    assert chosen.purge(store) is False
+    assert left() == set()
+    begun = [asked["after_id"] for statement, asked in recorder.seen if statement.name == "purge"]
+    assert [bool(id_) for id_ in begun] == [False, True, True, False]
+    assert begun[1] < begun[2]
+
+
+def test_they_begin_anew_after_an_hour_too(rules, store, make, monkeypatch):
+    clock = [1000.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(module, "BATCH", 10)
+    monkeypatch.setattr(module, "BATCHES", 1)
+    chosen = rules(completed=60, failed=None, cancelled=None)
+    make(age=90, count=20)
+    assert chosen.purge(store) is True
+    (late,) = make(age=900)
+
+    clock[0] += 3601
+    assert chosen.purge(store) is True
+    assert late not in left()
+
+
 def test_a_stop_ends_the_round(rules, store, make):
     make(age=90)
 

@@ -1,24 +1,39 @@
 -- End the claims of workers that are lost or stopped (or, with :worker_id, of that one, as it stops), :limit at most;
 -- with :ids, only those among them.
--- holders walks the distinct workers of running jobs, one index descent each; a worker without a row is lost too.
+-- gone walks the distinct workers of running jobs in the gaps between the ids of live workers, one index descent each: so
+-- it finds those without a row too, and passes over all entries of the live ones. While somebody's transaction is open
+-- for long, the index keeps an entry for each job that a worker has claimed, and to pass those one by one is to read all.
 -- LATERAL checks the row again under its lock and returns it as locked: a job that completed or was claimed again
 -- meanwhile is let be, a cancel request of this very moment counts.
 -- Earlier errors are copied, and their last number is read, as text: the operators -> and ->> fail on escapes that no
 -- text can hold (\u0000), and one such row would keep all others from being rescued.
 -- A rescued job spends its attempt. It comes back after a random part of :spread seconds, so that a job that kills
 -- its process does not meet the same neighbours again and again.
-WITH RECURSIVE holders AS (
-    (SELECT worker_id FROM django_jobs_job WHERE state = 'running' ORDER BY worker_id LIMIT 1)
+WITH RECURSIVE gone AS (
+    SELECT job.worker_id, gap.below
+    FROM (
+        SELECT id AS above, lead(id, 1, 9223372036854775807) OVER (ORDER BY id) AS below
+        FROM (
+            SELECT id FROM django_jobs_worker WHERE lost_at IS NULL AND stopped_at IS NULL
+            UNION ALL
+            SELECT '-9223372036854775808'::bigint
+        ) AS live
+    ) AS gap
+    CROSS JOIN LATERAL (
+        SELECT worker_id FROM django_jobs_job
+        WHERE state = 'running' AND worker_id > gap.above AND worker_id < gap.below
+        ORDER BY worker_id LIMIT 1
+    ) AS job
+    WHERE gap.above + 1 < gap.below
     UNION ALL
-    SELECT (SELECT job.worker_id FROM django_jobs_job AS job
-            WHERE job.state = 'running' AND job.worker_id > holders.worker_id ORDER BY job.worker_id LIMIT 1)
-    FROM holders WHERE holders.worker_id IS NOT NULL
+    SELECT job.worker_id, gone.below
+    FROM gone CROSS JOIN LATERAL (
+        SELECT worker_id FROM django_jobs_job
+        WHERE state = 'running' AND worker_id > gone.worker_id AND worker_id < gone.below
+        ORDER BY worker_id LIMIT 1
+    ) AS job
 ), lost AS MATERIALIZED (
-    SELECT worker_id FROM holders
-    WHERE worker_id IS NOT NULL AND :worker_id::bigint IS NULL AND NOT EXISTS (
-        SELECT FROM django_jobs_worker AS worker
-        WHERE worker.id = holders.worker_id AND worker.lost_at IS NULL AND worker.stopped_at IS NULL
-    )
+    SELECT worker_id FROM gone WHERE :worker_id::bigint IS NULL
     UNION ALL
     SELECT :worker_id::bigint WHERE :worker_id::bigint IS NOT NULL
 ), held AS MATERIALIZED (

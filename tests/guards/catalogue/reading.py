@@ -1,0 +1,84 @@
+"""What is read while somebody's transaction keeps the old entries of each index, and what is left of it afterwards."""
+
+from tests.guards.guard import Edit, Guard
+
+BESIDE = (
+    "store/test_growth_postgresql.py"
+    "::test_while_a_transaction_stays_open_claims_stay_fast_and_afterwards_the_room_is_used_again"
+)
+IN_TURN = (
+    "worker/test_retention.py"
+    "::test_full_batches_follow_each_other_and_after_one_that_is_not_the_next_round_begins_anew"
+)
+
+GUARDS = (
+    Guard(
+        "a rescue passes over all that live workers have run (PostgreSQL)",
+        edits=[
+            Edit(
+                "sql/postgresql/rescue.sql",
+                "FROM django_jobs_worker WHERE lost_at IS NULL AND stopped_at IS NULL",
+                "FROM django_jobs_worker WHERE false",
+            ),
+            Edit(
+                "sql/postgresql/rescue.sql",
+                "SELECT worker_id FROM gone WHERE :worker_id::bigint IS NULL",
+                "SELECT worker_id FROM gone WHERE :worker_id::bigint IS NULL AND NOT EXISTS (SELECT FROM "
+                "django_jobs_worker WHERE id = gone.worker_id AND lost_at IS NULL AND stopped_at IS NULL)",
+            ),
+        ],
+        tests=[BESIDE],
+        databases=["postgresql"],
+    ),
+    Guard(
+        "a heartbeat looks for cancel requests among them alone (PostgreSQL)",
+        edits=[
+            Edit(
+                "sql/postgresql/heartbeat.sql",
+                "cancel_requested_at IS NOT NULL",
+                "COALESCE(cancel_requested_at, 'infinity') < 'infinity'",
+            )
+        ],
+        tests=[BESIDE],
+        databases=["postgresql"],
+    ),
+    Guard(
+        "claims that are slow go on from marks (PostgreSQL)",
+        edits=[Edit("store/postgresql.py", "if parts := water.parts(queue_name):", "if parts := []:")],
+        tests=[BESIDE],
+        databases=["postgresql"],
+    ),
+    Guard(
+        "a batch of a purge goes on where the one before it ended (PostgreSQL)",
+        edits=[
+            Edit(
+                "sql/postgresql/purge.sql",
+                "\n      AND (finalized_at, id) > (:after_moment::timestamptz, :after_id::bigint)",
+            )
+        ],
+        tests=["store/test_purge.py::test_a_batch_goes_on_where_the_one_before_it_ended"],
+        databases=["postgresql"],
+    ),
+    Guard(
+        "a batch of a purge goes on where the one before it ended (SQLite)",
+        edits=[Edit("sql/sqlite/purge.sql", "\n      AND (finalized_at, id) > (:after_moment, :after_id)")],
+        tests=["store/test_purge.py::test_a_batch_goes_on_where_the_one_before_it_ended"],
+        databases=["sqlite"],
+    ),
+    Guard(
+        "full batches of a purge follow each other",
+        edits=[
+            Edit(
+                "worker/retention.py",
+                "rule.position = purged.end if is_full else None",
+                "rule.position = None",
+            )
+        ],
+        tests=[IN_TURN],
+    ),
+    Guard(
+        "a round of a purge begins at the beginning once the one before it was through",
+        edits=[Edit("worker/retention.py", "purged.end if is_full else None", "purged.end or rule.position")],
+        tests=[IN_TURN],
+    ),
+)
