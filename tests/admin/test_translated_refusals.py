@@ -9,6 +9,7 @@ from django_jobs import scheduling, timing
 from django_jobs.admin.log import message_of
 from django_jobs.exceptions import InvalidJob, InvalidSchedule
 from django_jobs.models import Schedule, Worker
+from django_jobs.schedule_errors import redacted, stored
 from django_jobs.states import State
 from tests.admin.brackets import WORD, bare, words_left
 
@@ -82,11 +83,12 @@ def periodic(make):
 
 
 def refusal_of(schedule):
-    """What the keeper writes of a schedule."""
+    """What the keeper writes of a schedule, as it does."""
     with pytest.raises((InvalidSchedule, InvalidJob)) as caught:
         timing.parse(schedule.expression, schedule.timezone)
         scheduling.prepared(schedule.name, schedule.args, schedule.kwargs, schedule.options)
-    return str(caught.value)
+    text = redacted(schedule.name, schedule.args, schedule.kwargs, str(caught.value))
+    return stored(text)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +113,8 @@ def test_of_a_schedule_that_can_not_run(admin, periodic, bracketed, columns, wri
     schedule.last_error = refusal_of(schedule)
     assert schedule.last_error.startswith(written)
     schedule.save()
-    periodic("other", last_error="OperationalError: the disk is full")
+    # As of a database, of which no page knows more; that it would be refused, too, is another matter.
+    periodic("other", args=[], last_error="OperationalError: the disk is full")
 
     known = {*WORD.findall("tests.admin.0 note password None user")}
     for page in ("schedule/", f"schedule/{schedule.pk}/change/", "job/overview/"):
@@ -126,6 +129,17 @@ def test_of_a_schedule_that_can_not_run(admin, periodic, bracketed, columns, wri
         "messages"
     ]
     assert bare(str(message)).strip() == ""
+
+
+def test_of_a_schedule_nothing_is_told_that_is_hidden(admin, periodic, bracketed):
+    schedule = periodic("broken", args={"password": "s3cret-and-long"})
+    schedule.last_error = refusal_of(schedule)
+    schedule.save()
+    assert "s3cret" not in schedule.last_error
+    for page in ("schedule/", "job/overview/"):
+        reply = admin.get(f"/admin/django_jobs/{page}").text
+        assert "⟦The row&#x27;s args, kwargs and options are {&#x27;password&#x27;: &#x27;[hidden]" in reply
+        assert "s3cret" not in reply
 
 
 def test_where_it_would_run_here_the_error_is_as_it_was_written(admin, periodic, bracketed):
