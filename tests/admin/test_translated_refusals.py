@@ -19,9 +19,9 @@ pytestmark = pytest.mark.django_db
 ADDRESSES = [
     {"state": "nonsense"}, {"priority": "999"}, {"priority": "x"}, {"worker": "9" * 30}, {"worker": "-"},
     {"since": "x"}, {"since": "1000-01-01"}, {"since": "0001-01-01T00:00:00+14:00"},
-    {"since": "9999-12-31T23:59:59-14:00"}, {"since": "99999d"}, {"queue": "q" * 300}, {"name": "n\0"},
-    {"key": "k" * 300}, {"tag": "t" * 300}, {"error": "e\0"}, {"q": "w" * 300}, {"q": "a" * 1001, "in": "arguments"},
-    {"q": "\0", "in": "arguments"}, {"after": "x"}, {"after": "0_9999_1__", "state": "available"},
+    {"since": "9999-12-31T23:59:59-14:00"}, {"since": "99999d"}, {"since": "36000d"}, {"queue": "q" * 300},
+    {"name": "n\0"}, {"key": "k" * 300}, {"tag": "t" * 300}, {"error": "e\0"}, {"q": "w" * 300},
+    {"q": "a" * 1001, "in": "arguments"}, {"q": "\0", "in": "arguments"}, {"after": "x"}, {"after": "0_9999_1__", "state": "available"},
 ]  # fmt: skip
 # What is wrong with a form of a job that waits.
 ARGS = [
@@ -50,6 +50,27 @@ def test_of_an_address(admin, make, bracketed):
             found[str(given)] = words
 
     assert found == {}
+
+
+def test_a_field_is_called_as_the_page_calls_it(admin, make, settings):
+    make("available")
+    settings.LANGUAGE_CODE = "de"
+    told = {
+        name: admin.get("/admin/django_jobs/job/", {name: value}).context["query"].errors
+        for name, value in {"q": "w" * 300, "key": "a\0", "since": "1000-01-01", "queue": "q" * 300}.items()
+    }
+
+    assert told == {
+        "q": [f"Suche ist '{'w' * 96}...; es muss ein nicht leerer Text von höchstens 255 Zeichen sein."],
+        "key": [
+            "eindeutiger Schlüssel: NUL-Zeichen an Position 1, das kein Text einer Datenbank enthalten kann. Es "
+            "entfernen."
+        ],
+        "since": ["„1000-01-01“ liegt nicht zwischen den Jahren 1970 und 9000."],
+        "queue": [
+            f"Warteschlange ist '{'q' * 96}...; es muss ein nicht leerer Text von höchstens 100 Zeichen sein."
+        ],
+    }
 
 
 def test_of_a_form(admin, make, bracketed, settings):
