@@ -21,7 +21,8 @@ ADDRESSES = [
     {"since": "x"}, {"since": "1000-01-01"}, {"since": "0001-01-01T00:00:00+14:00"},
     {"since": "9999-12-31T23:59:59-14:00"}, {"since": "99999d"}, {"since": "36000d"}, {"queue": "q" * 300},
     {"name": "n\0"}, {"key": "k" * 300}, {"tag": "t" * 300}, {"error": "e\0"}, {"q": "w" * 300},
-    {"q": "a" * 1001, "in": "arguments"}, {"q": "\0", "in": "arguments"}, {"after": "x"}, {"after": "0_9999_1__", "state": "available"},
+    {"q": "a" * 1001, "in": "arguments"}, {"q": "\0", "in": "arguments"}, {"after": "x"},
+    {"after": "0_9999_1__", "state": "available"},
 ]  # fmt: skip
 # What is wrong with a form of a job that waits.
 ARGS = [
@@ -63,8 +64,10 @@ def test_a_field_is_called_as_the_page_calls_it(admin, make, settings):
     assert told == {
         "q": [f"Suche ist '{'w' * 96}...; es muss ein nicht leerer Text von höchstens 255 Zeichen sein."],
         "key": [
-            "eindeutiger Schlüssel: NUL-Zeichen an Position 1, das kein Text einer Datenbank enthalten kann. Es "
-            "entfernen."
+            (
+                "eindeutiger Schlüssel: NUL-Zeichen an Position 1, das kein Text einer Datenbank enthalten kann. "
+                "Es entfernen."
+            )
         ],
         "since": ["„1000-01-01“ liegt nicht zwischen den Jahren 1970 und 9000."],
         "queue": [
