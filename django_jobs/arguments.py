@@ -86,10 +86,15 @@ class Arguments:
 
     def _encode_each(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[str, str]:
         """Look closely at each argument: to name the one that is wrong, or to find that all are right."""
-        for what, value in self.described(args, kwargs):
-            encode_storable(value, what)
+        try:
+            for value in (*args, *kwargs.values()):
+                encode_storable(value, "")
+        except NotStorable:  # only now what it is called matters
+            for what, value in self.described(args, kwargs):
+                encode_storable(value, what)
         for name in kwargs:  # a function with **kwargs takes any name
-            encode_storable(name, _("the name %(name)s of an argument", name=shown(name)))
+            if encode_plain(name) is None:
+                encode_storable(name, _("the name %(name)s of an argument", name=shown(name)))
         return encode(list(args)), encode(dict(kwargs))
 
     def _check_size(

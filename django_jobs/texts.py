@@ -59,8 +59,6 @@ class Text(str):
 
     def translated(self) -> str:
         """The text in the active language."""
-        if not self.template:  # to gettext, that is the catalogue's own head
-            return ""
         template = (
             gettext(self.template)
             if self.plural is None

@@ -124,7 +124,7 @@ class ActionsPage(RoomAdmin):
             ids = [job.id for job in found.jobs]
             if not ids and not found.cut:
                 raise Refused(gettext("No such job was found."))
-            words = gettext("those %(count)s found")
+            words = ngettext("the %(count)s found", "those %(count)s found", len(ids))
             if found.cut:
                 words = gettext("the first %(count)s found, and those behind them")
             which = words % {"count": number_text(len(ids))}

@@ -15,9 +15,10 @@ from django.utils.translation import gettext, gettext_lazy as _
 from django_jobs.lengths import parse_length
 from django_jobs.operations import Filter
 from django_jobs.operations.filters import STATES
+from django_jobs.options import EARLIEST, LATEST
 from django_jobs.states import FINISHED
 from django_jobs.templatetags.django_jobs_admin import state_word
-from django_jobs.texts import translated
+from django_jobs.texts import Text, translated, words_of
 
 # What is offered; an address may say any length of time, or a moment.
 SINCE = (
@@ -40,6 +41,16 @@ FILTERS = {
     "error": _("error"),
     "tag": _("tag"),
     "key": _("unique key"),
+}
+# As the fields of a filter are called on the page.
+FIELDS = {
+    "queue_name": FILTERS["queue"],
+    "name": FILTERS["name"],
+    "worker_id": FILTERS["worker"],
+    "priority": FILTERS["priority"],
+    "error_class": FILTERS["error"],
+    "unique_key": FILTERS["key"],
+    "word": _("search"),
 }
 MOST_TRAIL = 50  # pages whose places are kept, to go back to
 
@@ -66,7 +77,7 @@ class JobQuery:
         try:
             self._filter = self._make()
         except ValueError as error:  # an InvalidFilter is one, too
-            self.errors.append(translated(error))
+            self.errors.append(_told(error))
 
     # -- what is meant ---------------------------------------------------------------------------------------------
 
@@ -133,22 +144,30 @@ class JobQuery:
         text = self.values.get("since")
         if text is None:
             return None
+        moment = self._parsed(text)
+        if moment is None:
+            raise ValueError(
+                gettext("“%(value)s” is no length of time, such as 90s, 15m, 12h or 7d, and no moment.")
+                % {"value": text[:50]}
+            )
+        if not EARLIEST <= moment <= LATEST:
+            raise ValueError(
+                gettext("“%(value)s” does not lie between the years 1970 and 9000.") % {"value": text[:50]}
+            )
+        return moment
+
+    def _parsed(self, text: str) -> dt.datetime | None:
         length = parse_length(text)
         if length is not None:
             return self.now - length
         try:
             moment = parse_datetime(text)
-            if moment is not None:
-                # In UTC, as it is compared: at the ends of the calendar a zone can lead out of it.
-                return (timezone.make_aware(moment) if timezone.is_naive(moment) else moment).astimezone(
-                    dt.UTC
-                )
+            if moment is not None and timezone.is_naive(moment):
+                moment = timezone.make_aware(moment)
+            # As it is compared: at the ends of the calendar a zone can lead out of it.
+            return None if moment is None else moment.astimezone(dt.UTC)
         except (ValueError, OverflowError):
-            pass
-        raise ValueError(
-            gettext("“%(value)s” is no length of time, such as 90s, 15m, 12h or 7d, and no moment.")
-            % {"value": text[:50]}
-        )
+            return None
 
     # -- in an address ---------------------------------------------------------------------------------------------
 
@@ -196,6 +215,18 @@ class JobQuery:
         elif self.search:
             parts.append(gettext("with “%(value)s” as name, key or tag") % {"value": self.search})
         return ", ".join(str(part) for part in parts) if parts else gettext("all jobs there are")
+
+
+def _told(error: ValueError) -> str:
+    """Why a filter is refused, with its field as the page calls it."""
+    words = words_of(error)
+    if isinstance(words, Text):
+        values = {
+            name: FIELDS.get(value, value) if name in ("field", "where") else value
+            for name, value in words.values.items()
+        }
+        words = Text(words.template, values, words.plural, words.number)
+    return translated(words)
 
 
 def _text(data: Mapping[str, Any], name: str) -> str:

@@ -9,6 +9,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, ngettext
 
+from django_jobs.redaction import TOO_DEEP
 from django_jobs.serialization import Undecodable
 from django_jobs.texts import number_text
 
@@ -65,6 +66,8 @@ class _Renderer:
         return format_html('<code class="dj-json-{}">{}</code>', kind, one_line(value))
 
     def text(self, value: str) -> SafeString:
+        if value == TOO_DEEP:
+            value = gettext("[nested too deeply to be shown]")
         shown = one_line(value)
         if len(value) <= LONG and "\n" not in value:
             return format_html('<code class="dj-json-text">{}</code>', shown)

@@ -10,12 +10,12 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.functional import Promise
-from django.utils.translation import gettext, gettext_lazy as _
+from django.utils.translation import gettext_lazy as _
 
 from django_jobs import operations
 from django_jobs.admin.charts import Chart, Series
 from django_jobs.admin.room import RoomAdmin
-from django_jobs.admin.words import duration_text
+from django_jobs.admin.words import busy_text, duration_text
 from django_jobs.operations import Count, Point, Problem
 from django_jobs.operations.counting import MOST
 from django_jobs.operations.status import totals
@@ -162,8 +162,7 @@ class OverviewPage(RoomAdmin):
             _("workers"),
             "ok" if workers else "error",
             len(workers),
-            gettext("%(busy)s of %(slots)s slots busy")
-            % {"busy": number_text(busy), "slots": number_text(slots)},
+            busy_text(busy, slots),
             self.url("django_jobs_worker_changelist"),
         )
 

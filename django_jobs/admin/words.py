@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from django.utils import formats
-from django.utils.translation import gettext, pgettext
+from django.utils.translation import gettext, ngettext, pgettext
+
+from django_jobs.texts import number_text
 
 MINUS = "\N{MINUS SIGN}"
 
@@ -46,6 +48,12 @@ def ago_text(seconds: float) -> str:
     if seconds < 0:
         return gettext("in %(duration)s") % {"duration": text}
     return gettext("%(duration)s ago") % {"duration": text}
+
+
+def busy_text(busy: int, slots: int) -> str:
+    """How busy workers are: how many of their slots."""
+    text = ngettext("%(busy)s of %(slots)s slot busy", "%(busy)s of %(slots)s slots busy", slots)
+    return text % {"busy": number_text(busy), "slots": number_text(slots)}
 
 
 def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:

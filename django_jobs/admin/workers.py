@@ -18,6 +18,7 @@ from django.views.decorators.http import require_POST
 from django_jobs import operations
 from django_jobs.admin.log import record
 from django_jobs.admin.room import RoomAdmin, may
+from django_jobs.admin.words import busy_text
 from django_jobs.databases import jobs_database
 from django_jobs.models import Leadership, Worker
 from django_jobs.operations.workers import state_of
@@ -113,8 +114,9 @@ class WorkerAdmin(RoomAdmin):
         context = {
             "live_workers": live,
             "gone_workers": gone,
-            "busy": sum(each.worker.running for each in live),
-            "slots": sum(each.worker.concurrency for each in live),
+            "busy": busy_text(
+                sum(each.worker.running for each in live), sum(each.worker.concurrency for each in live)
+            ),
             "is_cut": len(shown) >= MOST,
             "may_control": may(request, CONTROL),
             "now": now,

@@ -1,6 +1,7 @@
 """What can be done to jobs from their list: by selection or to all that match, asked first, told, and logged."""
 
 import datetime as dt
+import json
 
 import pytest
 from django.contrib.admin.models import CHANGE, DELETION, LogEntry
@@ -12,6 +13,7 @@ from django_jobs.admin import job_actions
 from django_jobs.admin.actions import ACTIONS
 from django_jobs.admin.log import message_of
 from django_jobs.models import Job
+from django_jobs.texts import Text, text
 from tests.admin.conftest import entries, state_of, text_of, told, url, user_with
 
 pytestmark = pytest.mark.django_db
@@ -343,7 +345,7 @@ class TestBack:
     [
         {"done": "x", "left": "[1"}, {"left": '[["<b>", 1, [5]]]'}, {"left": '[["a", -1, []]]'}, {"left": '{"a": 5}'},
         {"left": "5"}, {"left": '[["a", 1, ["<b>"]]]'}, {"done": "9" * 50}, {"left": '[[{"text": "<b>"}, 1, [5]]]'},
-        {"left": '[[{"text": "%(a)999999999d", "values": {"a": 1}}, 1, [5]]]'}, {"left": '[[{"text": 5}, 1, [5]]]'},
+        {"left": '[[{"text": "%(a)9999999d", "values": {"a": 1}}, 1, [5]]]'}, {"left": '[[{"text": 5}, 1, [5]]]'},
         {"left": '[[{"text": "%(b)s", "values": {"a": 1}}, 1, [5]]]'}, {"left": '[[{"text": ""}, 1, [5]]]'},
     ],
 )  # fmt: skip
@@ -353,3 +355,16 @@ def test_what_a_form_says_of_earlier_steps_is_told_and_no_more(admin, make, forg
     assert state_of(*ids) == ["available"]
     assert "1 job will run again." in told(response)
     assert "<b>" not in text_of(response).partition("messagelist")[2].partition("</ul>")[0]
+
+
+def test_reasons_of_earlier_steps_are_told_in_the_language_of_the_page(admin, make, settings):
+    settings.LANGUAGE_CODE = "de"
+    left = [
+        [text("it has ended: %(state)s", state=Text("failed")).recipe, 1, [5]],
+        ["of a site's own", 1, [6]],
+    ]
+    response = act(admin, "retry", make("failed"), left=json.dumps(left))
+
+    _done, of_ours, of_theirs = told(response)
+    assert of_ours.startswith("1 Job blieb, wie er ist: bereits beendet: gescheitert. (<a href")
+    assert of_theirs.startswith("1 Job blieb, wie er ist: of a site&#x27;s own. (")

@@ -2,7 +2,10 @@
 
 import re
 
+from django.utils import translation
+
 from django_jobs.admin.json_display import MOST, one_line, printable, render
+from django_jobs.redaction import TOO_DEEP
 from django_jobs.serialization import Undecodable
 
 
@@ -74,3 +77,9 @@ def test_nothing_is_something_too() -> None:
         "[]",
         "&quot;&quot;",
     ]
+
+
+def test_the_mark_of_what_is_nested_too_deeply_is_in_the_language_of_the_page() -> None:
+    assert TOO_DEEP in shown({"a": TOO_DEEP})
+    with translation.override("de"):
+        assert "[zu tief geschachtelt, um gezeigt zu werden]" in shown({"a": TOO_DEEP})

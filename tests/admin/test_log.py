@@ -108,7 +108,7 @@ def test_an_entry_of_before_is_shown_as_it_was_written(admin):
     [
         ('[{"changed": {"fields": ["queue"]}}]', "Changed queue."),
         ('[{"changed": {"fields": ["queue"]}, "django_jobs": {"text": 5}}]', "Changed queue."),
-        ('[{"changed": {"fields": ["queue"]}, "django_jobs": {"text": "%(a)999999999d", "values": {"a": 1}}}]',
+        ('[{"changed": {"fields": ["queue"]}, "django_jobs": {"text": "%(a)9999999d", "values": {"a": 1}}}]',
          "Changed queue."),
         ('[{"added": {}}, {"changed": {"fields": ["queue"]}}]', "Added. Changed queue."),
         ("[]", "No fields changed."), ("[1", "[1"), ('{"django_jobs": 1}', '{"django_jobs": 1}'), ("7", "7"),
