@@ -1,11 +1,22 @@
-"""The catalogue of guards is of this code."""
+"""The catalogue of guards is of this code, and has an edit for each test that the page of faults names."""
+
+import re
 
 import pytest
 
-from tests.guards.catalogue import GUARDS
+from tests.guards.catalogue import EXEMPT, GUARDS
 from tests.guards.guard import ROOT
 
 TESTS = ROOT / "tests"
+
+
+def named_in_page() -> set[str]:
+    page = (ROOT / "docs" / "explanation" / "faults.md").read_text()
+    return set(re.findall(r"`([\w/]+\.py::test_\w+)`", page))
+
+
+def guarded() -> set[str]:
+    return {re.sub(r"::\w+::", "::", test) for guard in GUARDS for test in guard.tests}
 
 
 @pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name)
@@ -24,3 +35,12 @@ def test_each_guard_has_a_name_of_its_own():
     names = [guard.name for guard in GUARDS]
 
     assert len(set(names)) == len(names)
+
+
+def test_each_fault_was_seen_where_its_guard_is_missing():
+    named = named_in_page()
+
+    assert len(named) > 40
+    assert sorted(named - guarded() - set(EXEMPT)) == []
+    assert set(EXEMPT) <= named
+    assert not set(EXEMPT) & guarded()

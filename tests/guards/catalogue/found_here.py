@@ -79,7 +79,7 @@ GUARDS = (
     ),
     Guard(
         "there is no trust after the database's time has jumped",
-        edits=[Edit("worker/heartbeat.py", " or self._has_jumped(heartbeat.now)")],
+        edits=[Edit("worker/heartbeat.py", "            or self._has_jumped(heartbeat.now, sent)\n")],
         tests=["worker/test_heartbeat.py::test_there_is_no_trust_after_a_host_slept"],
     ),
     Guard(

@@ -27,7 +27,7 @@ GUARDS = (
         edits=[
             Edit(
                 "schedule_errors.py",
-                "if stored(redacted(name, args, kwargs, str(error))) == last_error:",
+                "if stored(redacted(name, args, kwargs, str(error))) == written:",
                 "if True:",
             )
         ],

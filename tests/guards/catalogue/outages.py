@@ -146,7 +146,9 @@ GUARDS = (
     ),
     Guard(
         "a claim that failed may have been stored, and is looked for",
-        edits=[Edit("worker/producer.py", "                self._unanswered.failed(worker_id, queue)\n")],
+        edits=[
+            Edit("worker/producer.py", "                self._unanswered.failed(worker_id, queue, epoch)\n")
+        ],
         tests=[LOST_CLAIM],
     ),
     Guard(

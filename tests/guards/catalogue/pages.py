@@ -92,9 +92,9 @@ GUARDS = (
         [f"{ACTIONS}::TestSelected::test_retry"],
     ),
     Guard(
-        "the reason has the state that a job is in",
-        [Edit("admin/actions.py", "{match[2]}{words[match[3]]}", "")],
-        [f"{ACTIONS}::test_reasons_in_words"],
+        "what an action left as it was is counted, with the reason",
+        [Edit("operations/results.py", "        self.skipped[why] += 1\n")],
+        ["admin/test_log.py::test_with_how_many_there_were_and_why_others_were_left"],
     ),
     Guard(
         "a row's name is looked up in the registry, and imports nothing",
@@ -120,7 +120,7 @@ GUARDS = (
         "JSON that does not decode is shown as it is stored",
         [
             Edit(
-                "store/rows.py",
+                "serialization.py",
                 "    try:\n        return decode(text)\n    except ValueError:\n        return Undecodable(text)\n",
                 "    return decode(text)\n",
             )

@@ -95,13 +95,7 @@ GUARDS = (
             f"{RESCUE}::test_a_job_claimed_again_by_a_live_worker_is_let_be",
             f"{RESCUE}::test_a_live_workers_jobs_are_let_be_also_when_it_is_late",
         ],
-        on_postgresql=[
-            postgresql(
-                "rescue",
-                "WHERE worker.id = holders.worker_id AND worker.lost_at IS NULL AND worker.stopped_at IS NULL",
-                "WHERE false",
-            )
-        ],
+        on_postgresql=[postgresql("rescue", "WHERE lost_at IS NULL AND stopped_at IS NULL", "WHERE false")],
         on_sqlite=[
             sqlite(
                 "rescue",
@@ -128,15 +122,10 @@ GUARDS = (
         on_postgresql=[
             postgresql(
                 "rescue",
-                "    (SELECT worker_id FROM django_jobs_job WHERE state = 'running' ORDER BY worker_id LIMIT 1)\n"
-                "    UNION ALL\n"
-                "    SELECT (SELECT job.worker_id FROM django_jobs_job AS job\n"
-                "            WHERE job.state = 'running' AND job.worker_id > holders.worker_id"
-                " ORDER BY job.worker_id LIMIT 1)\n"
-                "    FROM holders WHERE holders.worker_id IS NOT NULL\n",
-                "    SELECT DISTINCT worker_id FROM (\n"
+                "SELECT worker_id FROM gone WHERE :worker_id",
+                "SELECT worker_id FROM gone WHERE worker_id IN (SELECT worker_id FROM (\n"
                 "        SELECT worker_id FROM django_jobs_job WHERE state = 'running' ORDER BY id LIMIT 1000\n"
-                "    ) AS first\n",
+                "    ) AS first) AND :worker_id",
             )
         ],
         on_sqlite=[
@@ -169,9 +158,11 @@ GUARDS = (
         tests=["worker/keeper/test_rescuing.py::test_a_worker_that_lives_keeps_its_jobs"],
         on_postgresql=[
             postgresql(
-                "lose_workers", "      AND expires_at < COALESCE(:now::timestamptz, statement_timestamp())\n"
+                "lose_workers",
+                "(expires_at < COALESCE(:now::timestamptz, statement_timestamp())\n",
+                "(true\n",
             )
         ],
-        on_sqlite=[sqlite("lose_workers", " AND expires_at < :now")],
+        on_sqlite=[sqlite("lose_workers", "(expires_at < :now", "(true")],
     ),
 )

@@ -44,8 +44,8 @@ LIMITED = (
         [
             Edit(
                 "worker/retention.py",
-                "store.purge(rule.state, rule.age, BATCH)",
-                "store.purge(rule.state, rule.age, 10**9)",
+                "store.purge_from(rule.position, rule.state, rule.age, BATCH)",
+                "store.purge_from(rule.position, rule.state, rule.age, 10**9)",
             )
         ],
         [PURGES],

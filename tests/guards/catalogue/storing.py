@@ -202,8 +202,8 @@ GUARDS = (
         edits=[
             Edit(
                 "serialization.py",
-                "    except RecursionError:\n        raise ValueError(",
-                "    except KeyError:\n        raise ValueError(",
+                "    except RecursionError:\n        raise Explained(",
+                "    except KeyError:\n        raise Explained(",
             )
         ],
         tests=[f"{ENDS_WELL}::test_arguments_that_do_not_decode_are_the_job_s_failure"],
