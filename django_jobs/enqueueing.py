@@ -15,7 +15,7 @@ from django.utils import timezone
 from django_jobs import conf, signals, stored_backoff, uniqueness
 from django_jobs.databases import jobs_database
 from django_jobs.exceptions import InvalidArguments, InvalidJob
-from django_jobs.options import Described
+from django_jobs.options import Described, Options
 from django_jobs.serialization import encode, shown
 from django_jobs.store import django_store
 from django_jobs.store.rows import JobRow, NewJob
@@ -43,6 +43,11 @@ More = Callable[[NewJob, Sequence[Any], Mapping[str, Any]], NewJob]
 followers: tuple[Callable[[list[JobRow], str], None], ...] = ()
 
 
+# Past the named tuple's own constructor, which is a function in Python; and the fields after a job's arguments.
+_make = partial(tuple.__new__, NewJob)
+_USUAL = NewJob("")[8:]
+
+
 class Prepared(NamedTuple):
     """A call that was checked, to be enqueued by :func:`enqueue_many`."""
 
@@ -52,6 +57,11 @@ class Prepared(NamedTuple):
 
 def prepare(definition: Described, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Prepared:
     """Check and encode a call. Raises InvalidJob."""
+    options = definition.options
+    return Prepared(_new(definition, options, args, kwargs), options.using)
+
+
+def _new(definition: Described, options: Options, args: Sequence[Any], kwargs: Mapping[str, Any]) -> NewJob:
     try:
         definition.arguments.fit(args, kwargs)
         encoded = definition.arguments.encode(args, kwargs, conf.get("MAX_ARGUMENT_BYTES"))
@@ -59,15 +69,21 @@ def prepare(definition: Described, args: Sequence[Any], kwargs: Mapping[str, Any
         raise InvalidArguments(
             Text("%(name)s: %(error)s", {"name": definition.name, "error": error})
         ) from None
+    if options.is_usual:
+        most = options.max_attempts or conf.get("MAX_ATTEMPTS")
+        return _make(
+            (definition.name, options.queue_name, options.priority, most, None, None, *encoded, *_USUAL)
+        )
     new = NewJob(*_options(definition), *encoded)
     more = _more(definition)
-    return Prepared(new if more is None else more(new, args, kwargs), definition.options.using)
+    return new if more is None else more(new, args, kwargs)
 
 
 def enqueue(definition: Described, args: Sequence[Any], kwargs: Mapping[str, Any]) -> JobRow:
     """Insert one job."""
-    new, using = prepare(definition, args, kwargs)
-    return insert(new, jobs_database(using), using)
+    options = definition.options
+    using = options.using
+    return insert(_new(definition, options, args, kwargs), jobs_database(using), using)
 
 
 def insert(new: NewJob, alias: str, using: str | None = None) -> JobRow:
@@ -77,7 +93,7 @@ def insert(new: NewJob, alias: str, using: str | None = None) -> JobRow:
         jobs = [store.insert(new)]
     else:
         jobs = around_insert([new], lambda jobs: [store.insert(jobs[0])])
-    return _told(jobs, alias, [using])[0]
+    return _told(jobs, alias, () if using is None else (using,))[0]
 
 
 def enqueue_many(prepared: Iterable[Prepared]) -> list[JobRow]:
@@ -116,8 +132,7 @@ def enqueue_calls(definition: Described, calls: Iterable[Sequence[Any] | Mapping
     most_bytes = conf.get("MAX_ARGUMENT_BYTES")
     arguments = definition.arguments
     more = _more(definition)
-    # Past the named tuple's own constructor, which is a function in Python: this runs for every job.
-    make, usual = partial(tuple.__new__, NewJob), NewJob("")[8:]
+    make, usual = _make, _USUAL  # this runs for every job
     new = []
     for position, call in enumerate(calls):
         args: Sequence[Any] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from asgiref.sync import iscoroutinefunction
@@ -78,6 +79,20 @@ class Options:
     timeout: float | dt.timedelta | None = None
     #: A job's own. What ``@job`` was given is the definition's.
     backoff: JobBackoff | None = None
+
+    @cached_property
+    def is_usual(self) -> bool:
+        """Whether jobs with these options may run at once and have none of what few jobs have."""
+        return (
+            self.run_after is None
+            and self.unique is None
+            and self.unique_key is None
+            and self.unique_for is None
+            and not self.pending
+            and not self.tags
+            and self.timeout is None
+            and self.backoff is None
+        )
 
 
 #: The options that ``using()`` takes.

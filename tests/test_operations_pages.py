@@ -115,7 +115,14 @@ class TestEdit:
 
     def test_what_is_not_given_stays(self, greet):
         row = greet.enqueue("ann", note="x")
-        assert operations.edit(row, priority=3).values[:5] == row.values[:5]
+        edited = operations.edit(row, priority=3)
+        assert (edited.name, edited.queue_name, edited.args, edited.kwargs, edited.max_attempts) == (
+            row.name,
+            row.queue_name,
+            row.args,
+            row.kwargs,
+            row.max_attempts,
+        )
         assert operations.edit(row, kwargs={"note": "y"}).args == ["ann"]
 
     def test_a_pending_job_goes_on_waiting(self, greet):

@@ -18,7 +18,6 @@ from django_jobs import limits
 from django_jobs.serialization import decoded, stored_timestamp
 from django_jobs.store.answers import Cancelled, Ended, HeldJob, Merged, Released, Retried, retried
 from django_jobs.store.bulk import BulkStatements
-from django_jobs.store.claims import claimed
 from django_jobs.store.guarantees import Guarantees
 from django_jobs.store.part import DEADLOCKS
 from django_jobs.store.rows import (
@@ -109,6 +108,7 @@ class Store(ScheduleStatements, StatisticsStatements, BulkStatements, WorkerStat
     def replace(self, new: Mapping[int, NewJob], now: dt.datetime | None = None) -> list[JobRow]:
         """Give jobs, by id, the arguments and the time of others. Returns those that still waited, as they now are."""
 
+    @abstractmethod
     def claim(
         self, worker_id: int, queue_name: str, limit: int, now: dt.datetime | None = None, epoch: int = 0
     ) -> list[JobRow]:
@@ -116,9 +116,6 @@ class Store(ScheduleStatements, StatisticsStatements, BulkStatements, WorkerStat
 
         :param epoch: nothing is claimed when a heartbeat of the worker has told of a later one.
         """
-        return claimed(
-            self._run("claim", now, worker_id=worker_id, queue_name=queue_name, limit=limit, epoch=epoch)
-        )
 
     @abstractmethod
     def finish(

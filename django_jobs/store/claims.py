@@ -15,8 +15,12 @@ _by_time = itemgetter(RUN_AFTER, ID)
 _by_priority = itemgetter(PRIORITY)
 
 
-def claimed(rows: list[tuple[Any, ...]]) -> list[JobRow]:
-    """The jobs of a claim, in their order."""
+def claimed(rows: list[tuple[Any, ...]], alike: tuple[Any, ...]) -> list[JobRow]:
+    """The jobs of a claim, in their order.
+
+    A column that comes back costs more than to write it, so those come back alone that are not known: ``alike`` is what
+    the others, which are the last of :data:`~django_jobs.store.rows.JOB_COLUMNS`, are in each row now.
+    """
     if bytes in set(map(type, map(_name, rows))):  # of SQLite: somebody's SQL has written no text there
         rows[:] = [(*row[:NAME], _text(row[NAME]), *row[NAME + 1 :]) for row in rows]
     if len(rows) > 1:
@@ -28,7 +32,13 @@ def claimed(rows: list[tuple[Any, ...]]) -> list[JobRow]:
             rows.sort(key=_by_priority, reverse=True)
         except (ValueError, TypeError):  # a time that somebody's SQL wrote: the claim stands all the same
             rows.sort(key=_order_of_any)
-    return [*map(JobRow, rows)]
+    return [JobRow(row + alike) for row in rows]
+
+
+def alike_after(worker_id: int, queue_name: str) -> tuple[Any, ...]:
+    """What jobs have alike that a worker has claimed from a queue: queue_name, state, worker_id, and no finalized_at,
+    which a CHECK sees to."""
+    return (queue_name, "running", worker_id, None)
 
 
 def _order_of_any(values: tuple[Any, ...]) -> tuple[int, dt.datetime, int]:

@@ -14,9 +14,9 @@ from django_jobs import conf, limits
 from django_jobs.serialization import array_literal, text_array_literal
 from django_jobs.store.answers import Ended, Merged, Ticked
 from django_jobs.store.base import Store
-from django_jobs.store.claims import by_claim, claimed, started_before
+from django_jobs.store.claims import alike_after, by_claim, claimed, started_before
 from django_jobs.store.guarantees import Guarantees
-from django_jobs.store.inserting import inserted_row, is_usual, usual_parameters
+from django_jobs.store.inserting import inserted_row, is_usual, usual_parameters, usual_row
 from django_jobs.store.low_water import LowWater
 from django_jobs.store.outcomes import plainly_completed
 from django_jobs.store.rows import (
@@ -99,10 +99,8 @@ class PostgreSQLStore(Store):
         if new.unique_key is not None:
             return self.insert_unique([new], now)[0]
         if now is None and is_usual(new):
-            id_, moment, *_ = self._run_with("insert_now", {**usual_parameters(new), "notify": self.notify})[
-                0
-            ]
-            return inserted_row((id_, moment, moment), new)
+            rows = self._run_with("insert_now", usual_parameters(new, notify=self.notify))
+            return usual_row(rows[0][0], rows[0][1], new)
         return JobRow(self._run("insert", now, **self._one(new))[0][:_WIDTH])
 
     def claim(
@@ -124,13 +122,14 @@ class PostgreSQLStore(Store):
                 moments=text_array_literal(moments),
                 ids=array_literal(ids),
             )
-            jobs = claimed(rows)
+            jobs = claimed(rows, alike_after(worker_id, queue_name))
             water.went_on(queue_name, time.monotonic() - began, jobs)
             if jobs:
                 return jobs
             # What made somebody look may lie before the marks.
             began = time.monotonic()
-        jobs = super().claim(worker_id, queue_name, limit, now, epoch)
+        rows = self._run("claim", now, worker_id=worker_id, queue_name=queue_name, limit=limit, epoch=epoch)
+        jobs = claimed(rows, alike_after(worker_id, queue_name))
         water.began(queue_name, time.monotonic() - began, jobs)
         return jobs
 

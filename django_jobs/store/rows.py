@@ -11,23 +11,19 @@ from django_jobs.serialization import decoded, stored_timestamp
 from django_jobs.states import FINISHED
 from django_jobs.store import following
 
+# The last ones are those that need not come back from a claim: all of its jobs have them alike (see claims.claimed).
 JOB_COLUMNS = (
     "id",
     "name",
-    "queue_name",
     "args",
     "kwargs",
     "priority",
-    "state",
     "attempt",
     "max_attempts",
     "claims",
     "run_after",
     "created_at",
-    "attempted_at",
-    "finalized_at",
     "cancel_requested_at",
-    "worker_id",
     "unique_key",
     "holds_key",
     "tags",
@@ -37,24 +33,24 @@ JOB_COLUMNS = (
     "metadata",
     "timeout",
     "key_until",
+    "attempted_at",
+    "queue_name",
+    "state",
+    "worker_id",
+    "finalized_at",
 )
 (
     ID,
     NAME,
-    QUEUE_NAME,
     ARGS,
     KWARGS,
     PRIORITY,
-    STATE,
     ATTEMPT,
     MAX_ATTEMPTS,
     CLAIMS,
     RUN_AFTER,
     CREATED_AT,
-    ATTEMPTED_AT,
-    FINALIZED_AT,
     CANCEL_REQUESTED_AT,
-    WORKER_ID,
     UNIQUE_KEY,
     HOLDS_KEY,
     TAGS,
@@ -64,6 +60,11 @@ JOB_COLUMNS = (
     METADATA,
     TIMEOUT,
     KEY_UNTIL,
+    ATTEMPTED_AT,
+    QUEUE_NAME,
+    STATE,
+    WORKER_ID,
+    FINALIZED_AT,
 ) = range(len(JOB_COLUMNS))
 
 

@@ -12,9 +12,9 @@ from django_jobs import conf, limits
 from django_jobs.serialization import decode, stored_timestamp, timestamp_text
 from django_jobs.store.answers import Ended, Merged, Retried, Ticked, retried
 from django_jobs.store.base import Store
-from django_jobs.store.claims import by_claim, started_before
+from django_jobs.store.claims import alike_after, by_claim, claimed, started_before
 from django_jobs.store.guarantees import Guarantees
-from django_jobs.store.inserting import inserted_alike, inserted_row, is_usual, usual_parameters
+from django_jobs.store.inserting import inserted_alike, inserted_row, is_usual, usual_parameters, usual_row
 from django_jobs.store.outcomes import COMPLETED, RETRY, SNOOZED, completed_as_told, plainly_completed
 from django_jobs.store.rows import (
     ID,
@@ -100,8 +100,8 @@ class SQLiteStore(Store):
         now = now or dt.datetime.now(dt.UTC)
         if is_usual(new):
             moment = self._time(now)
-            ((id_,),) = self._run_with("insert_now", {**usual_parameters(new), "now": moment})
-            return inserted_row((id_, moment, moment), new)
+            ((id_,),) = self._run_with("insert_now", usual_parameters(new, now=moment))
+            return usual_row(id_, moment, new)
         return JobRow(self._run("insert", now, **self._one(new, now))[0])
 
     def _one(self, new: NewJob, now: dt.datetime) -> dict[str, Any]:
@@ -118,6 +118,18 @@ class SQLiteStore(Store):
             "tags": new.tags,
             "metadata": new.metadata,
         }
+
+    def claim(
+        self, worker_id: int, queue_name: str, limit: int, now: dt.datetime | None = None, epoch: int = 0
+    ) -> list[JobRow]:
+        claim = {
+            "now": self._time(now),
+            "worker_id": worker_id,
+            "queue_name": queue_name,
+            "limit": limit,
+            "epoch": epoch,
+        }
+        return claimed(self._run_with("claim", claim), (claim["now"], *alike_after(worker_id, queue_name)))
 
     def insert_many(self, new: Sequence[NewJob], now: dt.datetime | None = None) -> list[JobRow]:
         if not new:

@@ -1,7 +1,8 @@
 """The statements, read from ``sql/<vendor>/<name>.sql``.
 
 In the files a parameter is ``:name``, and ``{job columns}`` (or ``{job columns of t}``) stands for all columns of
-a job in the order of :data:`~django_jobs.store.rows.JOB_COLUMNS`. ``{include name}`` stands for what several statements
+a job in the order of :data:`~django_jobs.store.rows.JOB_COLUMNS`, ``{claimed columns}`` for those of them that a claim
+does not know before. ``{include name}`` stands for what several statements
 have in common, in ``sql/<vendor>/parts/<name>.sql``; ``{include ending}`` for the part that the caller chooses.
 Comments are for the reader and are not sent.
 """
@@ -13,10 +14,10 @@ import re
 from importlib import resources
 from typing import NamedTuple
 
-from django_jobs.store.rows import JOB_COLUMNS, SCHEDULE_COLUMNS, WORKER_COLUMNS
+from django_jobs.store.rows import ATTEMPTED_AT, JOB_COLUMNS, QUEUE_NAME, SCHEDULE_COLUMNS, WORKER_COLUMNS
 
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)\b")
-_COLUMNS = re.compile(r"\{(job|worker|schedule|finish|looked) columns(?: of (\w+))?\}")
+_COLUMNS = re.compile(r"\{(job|claimed|worker|schedule|finish|looked) columns(?: of (\w+))?\}")
 _INCLUDE = re.compile(r"\{include (\w+)\}")
 _TIME = re.compile(r"_(at|after|until|tick)$")
 # What a search looks at: no JSON but the tags, since rows may be looked at by the thousand.
@@ -71,6 +72,8 @@ def statement(
     text = re.sub(r"--[^\n]*", "", text)
     columns = {
         "job": JOB_COLUMNS,
+        # PostgreSQL's clock says when it was.
+        "claimed": JOB_COLUMNS[: ATTEMPTED_AT if vendor == "sqlite" else QUEUE_NAME],
         "worker": WORKER_COLUMNS,
         "schedule": SCHEDULE_COLUMNS,
         "finish": JOB_COLUMNS if whole_rows else ("id", "state"),

@@ -45,8 +45,6 @@ GiveUp: TypeAlias = Callable[[Record], None]
 # A named tuple's own constructor is a function in Python; for the outcome that nearly all jobs have it would be a tenth
 # of what the worker does around a job.
 new: Any = tuple.__new__
-_OUTCOME = Outcome(0, 0, COMPLETED)[3:]
-_ATTEMPTED = Attempted(Outcome(0, 0, COMPLETED), JobRow(()), 0.0)[3:]
 
 
 class Runner:
@@ -114,8 +112,8 @@ class Runner:
             return self._ended(here, None, error, perf_counter() - started)
         seconds = perf_counter() - started
         if result is None and here[STATE] is None:
-            outcome = new(Outcome, (values[ID], values[CLAIMS], COMPLETED, *_OUTCOME))
-            attempted: Attempted = new(Attempted, (outcome, job, seconds, *_ATTEMPTED))
+            outcome = new(Outcome, (values[ID], values[CLAIMS], COMPLETED, None, None, None, None))
+            attempted: Attempted = new(Attempted, (outcome, job, seconds, None, None, None, False, None))
             return attempted
         return self._ended(here, result, None, seconds)
 

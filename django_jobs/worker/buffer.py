@@ -20,7 +20,8 @@ class Buffer:
         self.low_told = False
         self.on_low: Callable[[], None] = lambda: None
         self._filled = threading.Condition()
-        self._closed = False
+        #: Whether executors should end.
+        self.closed = False
 
     def put(self, jobs: Iterable[JobRow]) -> None:
         """Add claimed jobs, and wake an executor; it wakes the next while there are jobs left.
@@ -45,12 +46,12 @@ class Buffer:
         """
         end = None if timeout is None else time.monotonic() + timeout
         with self._filled:
-            while not self._closed:
+            while not self.closed:
                 if not self.jobs:
                     self.waiting += 1
                     self.tell_low()
                     filled = self._filled.wait_for(
-                        lambda: self.jobs or self._closed,
+                        lambda: self.jobs or self.closed,
                         None if end is None else max(0.0, end - time.monotonic()),
                     )
                     # Before the job is taken: who sees the buffer empty must not see everybody waiting as well.
@@ -86,18 +87,13 @@ class Buffer:
                     self.jobs.append(job)
         return taken
 
-    @property
-    def closed(self) -> bool:
-        """Whether executors should end."""
-        return self._closed
-
     def close(self) -> None:
         """End the executors once they are idle."""
         with self._filled:
-            self._closed = True
+            self.closed = True
             self._filled.notify_all()
 
     def open(self) -> None:
         """Take a closed buffer into use again."""
         with self._filled:
-            self._closed = False
+            self.closed = False

@@ -4,7 +4,7 @@ import datetime as dt
 
 import pytest
 
-from tests.store.builders import update, write
+from tests.store.builders import columns, update, write
 
 
 def names(jobs):
@@ -27,6 +27,33 @@ def test_a_claim_counts_one_attempt_and_one_claim(store, make, clock):
         None,
     )
     assert make.again(job) == claimed
+
+
+def test_a_claim_brings_each_column_as_it_is_stored(store, make, clock):
+    job = make.one(
+        queue_name="mail",
+        priority=-3,
+        max_attempts=9,
+        args="[1]",
+        kwargs='{"a": 2}',
+        timeout=0.1,
+        tags='["red"]',
+        metadata='{"b": 3}',
+        unique_key="only",
+        unique_for=3600,
+    )
+    update([job.id], claims=6, attempt=5, error_class="ValueError", errors=[{"number": 1}], result=[4])
+    make.one(queue_name="mail")
+
+    claimed = store.claim(make.worker(), "mail", 2, now=clock.now)
+
+    assert claimed == [make.again(each) for each in claimed]
+    assert len(claimed) == 2
+    values = next(columns(each) for each in claimed if each.id == job.id)
+    assert [name for name, value in values.items() if value is None] == [
+        "cancel_requested_at",
+        "finalized_at",
+    ]
 
 
 def test_a_claimed_job_is_not_claimed_again(store, make, clock):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.store.builders import update, write
+from tests.store.builders import columns, update, write
 
 
 def test_a_due_job_becomes_available_and_nothing_else_of_it_changes(store, make, clock):
@@ -12,7 +12,7 @@ def test_a_due_job_becomes_available_and_nothing_else_of_it_changes(store, make,
     (promoted,) = store.promote(now=clock.now)
 
     assert promoted.state == "available"
-    assert promoted.values[:6] + promoted.values[7:] == job.values[:6] + job.values[7:]  # all but the state
+    assert columns(promoted) == {**columns(job), "state": "available"}
     assert make.again(job) == promoted
     assert [each.id for each in store.claim(make.worker(), "default", 1, now=clock.now)] == [job.id]
 

@@ -6,6 +6,7 @@ import pytest
 
 from django_jobs.models import Job
 from django_jobs.store.outcomes import RETRY
+from django_jobs.store.rows import ATTEMPT, ERRORS
 from tests.store.builders import columns, error, outcome, update
 
 
@@ -86,7 +87,7 @@ def test_odd_errors_do_not_keep_a_job_from_being_released(store, make, clock, te
     job, neighbour = make.claimed(worker, count=2)
     with_errors = store.get([job.id])[0]
     values = list(with_errors.values)
-    values[7], values[20] = 2, text  # attempt, errors
+    values[ATTEMPT], values[ERRORS] = 2, text
     odd = type(with_errors)(tuple(values))
 
     assert [each.state for each in store.release([odd, neighbour], now=clock.now)] == [

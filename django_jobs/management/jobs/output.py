@@ -12,8 +12,9 @@ from django.core.management.base import CommandError, OutputWrapper
 from django.core.management.color import Style
 from django.utils import timezone
 
+from django_jobs.models import Job
 from django_jobs.redaction import REDACTED, Shown
-from django_jobs.store.rows import JOB_COLUMNS, JobRow
+from django_jobs.store.rows import JobRow
 
 # Longer cells are cut.
 WIDEST = 60
@@ -94,7 +95,8 @@ def confirm(question: str, yes: bool) -> None:
 def job_record(job: JobRow) -> dict[str, Any]:
     """A job's columns, decoded, without what is not to be shown."""
     shown = Shown(job)
-    return {column: getattr(shown if column in REDACTED else job, column) for column in JOB_COLUMNS}
+    columns = [field.attname for field in Job._meta.concrete_fields]  # in the order in which people read them
+    return {column: getattr(shown if column in REDACTED else job, column) for column in columns}
 
 
 def cell(value: Any) -> str:

@@ -21,4 +21,4 @@ WHERE id = ANY (ARRAY(
     LIMIT :limit
     FOR UPDATE SKIP LOCKED
 ))
-RETURNING {job columns}
+RETURNING {claimed columns}

@@ -44,4 +44,4 @@ WHERE id = ANY (ARRAY(
     )
     LIMIT :limit
 ))
-RETURNING {job columns}
+RETURNING {claimed columns}

@@ -17,4 +17,4 @@ WHERE id IN (
     ORDER BY priority DESC, run_after, id
     LIMIT :limit
 )
-RETURNING {job columns}
+RETURNING {claimed columns}
