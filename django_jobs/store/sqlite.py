@@ -237,10 +237,18 @@ class SQLiteStore(Store):
         return ended
 
     def _complete(self, outcomes: Sequence[Outcome], now: dt.datetime) -> list[Ended]:
-        claims = ",".join([f'"{outcome[0]}":{outcome[1]}' for outcome in outcomes])
+        parameters: dict[str, Any] = {"now": self._time(now)}
+        alike = len({outcome[1] for outcome in outcomes}) == 1
+        if alike:
+            parameters["claims"] = outcomes[0][1]
+            parameters["ids"] = self._ids(outcome[0] for outcome in outcomes)
+        else:
+            claims = ",".join([f'"{outcome[0]}":{outcome[1]}' for outcome in outcomes])
+            parameters["claims"] = f"{{{claims}}}"
+        ending = "claims_alike" if alike else "claims_apart"
         # Nothing to learn but whether all were stored; rows that come back one by one cost as much as the update.
-        counting = statement("sqlite", "complete", returning=False)
-        (changed,) = self.session.fetch(counting, {"now": self._time(now), "claims": f"{{{claims}}}"})[0]
+        counting = statement("sqlite", "complete", returning=False, ending=ending)
+        (changed,) = self.session.fetch(counting, parameters)[0]
         if changed == len(outcomes):
             return completed_as_told(outcomes)
         return self._look_again(outcomes, now) if changed else self._ended(outcomes, [], False)

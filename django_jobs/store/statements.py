@@ -58,7 +58,7 @@ def statement(
 
     For the one that can do with less: ``{finish columns}`` are all of a job's, or, without ``whole_rows``, id and
     state; without ``returning`` only the number of rows is told. Of a search ``ending`` is what it tells: ``found``, or
-    ``searched`` for a search in arguments.
+    ``searched`` for a search in arguments; of the completions of SQLite how the claims are given.
     """
     folder = resources.files("django_jobs") / "sql" / vendor
     text = (folder / f"{name}.sql").read_text("utf-8")

@@ -42,6 +42,25 @@ def test_an_outcome_of_an_earlier_claim_changes_nothing(store, make, clock, kind
     assert make.again(old) == new
 
 
+@pytest.mark.parametrize("apart", [False, True], ids=["claims of one number", "of several"])
+def test_of_completions_those_of_an_earlier_claim_change_nothing(store, make, clock, apart):
+    worker = make.worker()
+    lost, first, second = make.claimed(worker, count=3)
+    gone = [lost, second] if apart else [lost]
+    store.finish([outcome(job, RETRY, delay=0.0) for job in gone], now=clock.now)
+    claimed = {job.id: job for job in store.claim(worker, "default", 3, now=clock.now)}
+
+    batch = [outcome(job) for job in (lost, first, claimed.get(second.id, second))]
+    ended = store.finish(batch, now=clock.advance(1))
+
+    assert {each.id: (each.state, each.stored) for each in ended} == {
+        lost.id: ("running", False),
+        first.id: ("completed", True),
+        second.id: ("completed", True),
+    }
+    assert make.again(lost) == claimed[lost.id]
+
+
 @pytest.mark.parametrize("back", [SNOOZED, RELEASED])
 @pytest.mark.parametrize("late", KINDS)
 def test_the_same_worker_and_attempt_are_another_claim_after_the_attempt_was_given_back(

@@ -1,12 +1,16 @@
 """What a worker holds in memory, beside what Django and the site hold anyway."""
 
+import gc
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pytest
+
 from benchmarks.core.processes import peak_memory
+from django_jobs.management.commands.runjobs import NEW_OBJECTS, settled_memory
 from django_jobs.models import Job
 from tests.conftest import ManageProcess
 from tests.waiting import eventually
@@ -31,6 +35,29 @@ connection.ensure_connection()
 import os
 print(peak_memory(os.getpid()))
 """
+
+
+@pytest.fixture
+def collector() -> Iterator[None]:
+    thresholds = gc.get_threshold()
+    yield
+    gc.set_threshold(*thresholds)
+
+
+@pytest.mark.usefixtures("collector")
+@pytest.mark.parametrize(
+    ("before", "while_it_works"),
+    [(700, NEW_OBJECTS), (2000, NEW_OBJECTS), (123, 123), (50_000, 50_000), (0, 0)],
+)
+def test_the_garbage_collector_looks_less_often_unless_the_site_has_said_how_often(
+    before: int, while_it_works: int
+) -> None:
+    gc.set_threshold(before, 11, 12)
+
+    with settled_memory():
+        assert gc.get_threshold()[:2] == (while_it_works, 11)
+
+    assert gc.get_threshold()[:2] == (before, 11)
 
 
 def test_a_worker_with_a_backlog_takes_less_than_60_mb_beside_django(

@@ -37,6 +37,11 @@ from django_jobs.worker.supervisor import HAND_BACK_SECONDS, Supervisor
 # Beyond what a child's parts may take for a round: so long it may take to start.
 SILENCE_SECONDS = 120.0
 
+# What the garbage collector of the interpreters lets come together of new objects before it looks at them, if nobody
+# says otherwise; and what it lets in a worker: twice what all jobs are that it has claimed and not stored yet.
+USUAL_THRESHOLDS = (700, 2000)
+NEW_OBJECTS = 10_000
+
 LEVELS = {0: logging.WARNING, 1: logging.INFO, 2: logging.INFO, 3: logging.DEBUG}
 
 
@@ -260,13 +265,19 @@ def settled_memory() -> Iterator[None]:
     """While it lasts, the garbage collector leaves alone what was there before: the site's modules and models.
 
     Those live as long as the process, and are many; jobs come and go by the thousand, and each full collection would
-    look at all that is there: a sixth of a worker's time when jobs are short.
+    look at all that is there: a sixth of a worker's time when jobs are short. It also looks less often at what is new,
+    unless the site has said how often: the jobs of one claim are more objects than the interpreter lets come together
+    before it looks, and all are still needed then.
     """
+    thresholds = gc.get_threshold()
     gc.collect()
     gc.freeze()
+    if thresholds[0] in USUAL_THRESHOLDS:
+        gc.set_threshold(NEW_OBJECTS, *thresholds[1:])
     try:
         yield
     finally:
+        gc.set_threshold(*thresholds)
         gc.unfreeze()
 
 

@@ -9,5 +9,5 @@ FROM (
            json_extract(value, '$[2]') AS metadata
     FROM json_each(:rows)
 ) AS patch
-WHERE django_jobs_job.id = patch.id AND django_jobs_job.claims = patch.claims AND django_jobs_job.state = 'running'
+WHERE django_jobs_job.id = patch.id AND django_jobs_job.claims = patch.claims AND +django_jobs_job.state = 'running'
 RETURNING {job columns}

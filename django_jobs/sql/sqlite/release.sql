@@ -11,5 +11,5 @@ FROM (
            json_extract(value, '$[2]') AS previously
     FROM json_each(:rows)
 ) AS claim
-WHERE django_jobs_job.id = claim.id AND django_jobs_job.claims = claim.claims AND django_jobs_job.state = 'running'
+WHERE django_jobs_job.id = claim.id AND django_jobs_job.claims = claim.claims AND +django_jobs_job.state = 'running'
 RETURNING {job columns}

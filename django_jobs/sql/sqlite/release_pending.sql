@@ -3,5 +3,5 @@
 UPDATE django_jobs_job
 SET state = CASE WHEN run_after > :now THEN 'scheduled' ELSE 'available' END,
     run_after = max(run_after, :now)
-WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'pending'
+WHERE id IN (SELECT value FROM json_each(:ids)) AND +state = 'pending'
 RETURNING {job columns}
