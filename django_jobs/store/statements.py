@@ -14,7 +14,15 @@ import re
 from importlib import resources
 from typing import NamedTuple
 
-from django_jobs.store.rows import ATTEMPTED_AT, JOB_COLUMNS, QUEUE_NAME, SCHEDULE_COLUMNS, WORKER_COLUMNS
+from django_jobs.store.packing import packed
+from django_jobs.store.rows import (
+    ATTEMPTED_AT,
+    CANCEL_REQUESTED_AT,
+    JOB_COLUMNS,
+    QUEUE_NAME,
+    SCHEDULE_COLUMNS,
+    WORKER_COLUMNS,
+)
 
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)\b")
 _COLUMNS = re.compile(r"\{(job|claimed|worker|schedule|finish|looked) columns(?: of (\w+))?\}")
@@ -56,9 +64,10 @@ def statement(
 ) -> Statement:
     """The statement called ``name`` for that database.
 
-    For the one that can do with less: ``{finish columns}`` are all of a job's, or, without ``whole_rows``, id and
-    state; without ``returning`` only the number of rows is told. Of a search ``ending`` is what it tells: ``found``, or
-    ``searched`` for a search in arguments; of the completions of SQLite how the claims are given.
+    For those that can do with less: without ``whole_rows``, ``{finish columns}`` are id and state alone, and of
+    ``{claimed columns}`` those that few jobs have come packed (SQLite; :mod:`~django_jobs.store.packing`); without
+    ``returning`` only the number of rows is told. Of a search ``ending`` is what it tells: ``found``, or ``searched``
+    for a search in arguments; of the completions of SQLite how the claims are given.
     """
     folder = resources.files("django_jobs") / "sql" / vendor
     text = (folder / f"{name}.sql").read_text("utf-8")
@@ -73,7 +82,9 @@ def statement(
     columns = {
         "job": JOB_COLUMNS,
         # PostgreSQL's clock says when it was.
-        "claimed": JOB_COLUMNS[: ATTEMPTED_AT if vendor == "sqlite" else QUEUE_NAME],
+        "claimed": JOB_COLUMNS[
+            : QUEUE_NAME if vendor == "postgresql" else ATTEMPTED_AT if whole_rows else CANCEL_REQUESTED_AT
+        ],
         "worker": WORKER_COLUMNS,
         "schedule": SCHEDULE_COLUMNS,
         "finish": JOB_COLUMNS if whole_rows else ("id", "state"),
@@ -85,7 +96,8 @@ def statement(
         if (
             vendor == "sqlite" and match[1] != "looked"
         ):  # of those the order is by an index, and none is returned
-            return ", ".join(_as_it_is(prefix, column) for column in columns[match[1]])
+            found = ", ".join(_as_it_is(prefix, column) for column in columns[match[1]])
+            return found if match[1] != "claimed" or whole_rows else f"{found}, {packed()}"
         return ", ".join(prefix + column for column in columns[match[1]])
 
     if not returning:
