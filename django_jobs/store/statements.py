@@ -28,6 +28,8 @@ _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)\b")
 _COLUMNS = re.compile(r"\{(job|claimed|worker|schedule|finish|looked) columns(?: of (\w+))?\}")
 _INCLUDE = re.compile(r"\{include (\w+)\}")
 _TIME = re.compile(r"_(at|after|until|tick)$")
+# What ends a statement when the caller chooses nothing; of the searches what they found.
+_ENDINGS = {"complete": "claims_apart"}
 # What a search looks at: no JSON but the tags, since rows may be looked at by the thousand.
 _LOOKED = (
     "id",
@@ -60,7 +62,7 @@ class Statement(NamedTuple):
 
 @functools.cache
 def statement(
-    vendor: str, name: str, whole_rows: bool = True, returning: bool = True, ending: str = "found"
+    vendor: str, name: str, whole_rows: bool = True, returning: bool = True, ending: str = ""
 ) -> Statement:
     """The statement called ``name`` for that database.
 
@@ -73,7 +75,7 @@ def statement(
     text = (folder / f"{name}.sql").read_text("utf-8")
 
     def part(match: re.Match[str]) -> str:
-        file = ending if match[1] == "ending" else match[1]
+        file = (ending or _ENDINGS.get(name, "found")) if match[1] == "ending" else match[1]
         return (folder / "parts" / f"{file}.sql").read_text("utf-8")
 
     while _INCLUDE.search(text):
