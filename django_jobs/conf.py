@@ -304,7 +304,9 @@ SETTINGS: dict[str, Setting] = {
 def user_settings() -> Mapping[str, Any]:
     """What the site has set, or an empty dict. Raises ImproperlyConfigured when it is not a dict."""
     value = getattr(django_settings, NAMESPACE, None)
-    if type(value) is dict:  # what it is, and each enqueue() asks: isinstance() of an abstract class takes its time
+    if (
+        type(value) is dict
+    ):  # what it is, and each enqueue() asks: isinstance() of an abstract class takes its time
         return value
     if value is None:
         return {}
