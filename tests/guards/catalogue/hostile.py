@@ -217,4 +217,17 @@ GUARDS = (
         ],
         tests=["worker/test_logs.py::test_every_part_goes_on"],
     ),
+    *(
+        Guard(
+            f"a worker's session sets {name}, whatever its role has set",
+            edits=[Edit("store/postgresql_session.py", line)],
+            tests=["store/test_role_settings_postgresql.py::test_a_worker_goes_on_whatever_its_role_has_set"],
+            databases=["postgresql"],
+        )
+        for name, line in (
+            ("DateStyle", '    "DateStyle": "ISO, MDY",\n'),
+            ("array_nulls", '    "array_nulls": "on",\n'),
+            ("idle_session_timeout", '    "idle_session_timeout": "0",\n'),
+        )
+    ),
 )
