@@ -230,4 +230,18 @@ GUARDS = (
             ("idle_session_timeout", '    "idle_session_timeout": "0",\n'),
         )
     ),
+    Guard(
+        "a process that a job forks ends with the job",
+        edits=[Edit("worker/copies.py", "        copied.append(os.getpid())\n", "        pass\n")],
+        tests=["worker/test_copies.py::test_the_child_ends_where_the_job_does"],
+    ),
+    Guard(
+        "a worker whose words nobody reads works on",
+        edits=[
+            Edit(
+                "management/commands/runjobs.py", "except (OSError, ValueError):", "except ZeroDivisionError:"
+            )
+        ],
+        tests=["worker/test_processes.py::test_nobody_reads_what_it_says"],
+    ),
 )
