@@ -24,6 +24,11 @@ _LISTEN = Statement("listen", f"LISTEN {CHANNEL}", "")
 # and a plan by them can be slower by a factor of a hundred; so the ways that are never right are closed.
 _SETTINGS = {
     "TimeZone": "UTC",
+    # What the role or the database may have set otherwise: moments as they are read, arrays as they are written, and
+    # that a connection which waits for work is not ended for that.
+    "DateStyle": "ISO, MDY",
+    "array_nulls": "on",
+    "idle_session_timeout": "0",
     "default_transaction_isolation": "read committed",
     "jit": "off",
     "enable_seqscan": "off",
@@ -32,11 +37,18 @@ _SETTINGS = {
     "enable_mergejoin": "off",
     "plan_cache_mode": "force_generic_plan",
 }
-# Of these the ones that can be set for a single transaction, and mean something there.
+# Of these the ones that can be set for a single transaction, and are worth it with each statement.
 _POOLED_SETTINGS = {
     name: value
     for name, value in _SETTINGS.items()
-    if name not in ("default_transaction_isolation", "plan_cache_mode")
+    if name
+    not in (
+        "default_transaction_isolation",
+        "plan_cache_mode",
+        "DateStyle",
+        "array_nulls",
+        "idle_session_timeout",
+    )
 }
 
 

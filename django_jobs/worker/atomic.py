@@ -9,6 +9,7 @@ from django.db import transaction
 
 from django_jobs.context import JobContext
 from django_jobs.exceptions import Cancel, Control, TimedOut
+from django_jobs.worker.copies import copied, leave
 
 
 def call(context: JobContext, function: Callable[[], Any]) -> Any:
@@ -20,7 +21,14 @@ def call(context: JobContext, function: Callable[[], Any]) -> Any:
     :raises ClaimLost: when the job is no longer this worker's; nothing is committed.
     """
     with transaction.atomic(using=context.using):
-        result = function()
+        try:
+            result = function()
+        except BaseException as error:
+            if copied:
+                leave(error, context.job.id)
+            raise
+        if copied:  # a process that the job has forked: this transaction is the worker's
+            leave(None, context.job.id)
         if issubclass(type(result), Control):
             raise result
         told = context.told()

@@ -24,6 +24,7 @@ from django_jobs.store.outcomes import COMPLETED
 from django_jobs.store.rows import ARGS, CLAIMS, ID, KWARGS, NAME, TIMEOUT, JobRow, Outcome
 from django_jobs.worker import atomic, middleware, outcomes
 from django_jobs.worker.attempted import Attempted
+from django_jobs.worker.copies import copied, leave
 from django_jobs.worker.event_loop import EventLoop
 from django_jobs.worker.outcomes import broken
 from django_jobs.worker.signs import Signs
@@ -109,7 +110,11 @@ class Runner:
                 result = Context().run(call, here, args, kwargs)
         except BaseException as error:
             # SystemExit, KeyboardInterrupt and GeneratorExit are the job's own, too.
+            if copied:
+                leave(error, values[ID])
             return self._ended(here, None, error, perf_counter() - started)
+        if copied:
+            leave(None, values[ID])
         seconds = perf_counter() - started
         if result is None and here[STATE] is None:
             outcome = new(Outcome, (values[ID], values[CLAIMS], COMPLETED, None, None, None, None))
@@ -148,10 +153,14 @@ class Runner:
                 await sync_to_async(send)(job_started, values[NAME], job=job)
             result = await function(*args, **kwargs)
         except BaseException as error:
+            if copied:
+                leave(error, values[ID])
             return self._ended(here, None, error, perf_counter() - started)
         finally:
             # No await from here on: a cancellation that comes now would take the place of the outcome.
             self.signs.unfollow(interruption.told)
+        if copied:
+            leave(None, values[ID])
         return self._ended(here, result, None, perf_counter() - started)
 
     def _watch(

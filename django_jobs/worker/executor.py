@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from django_jobs.store.rows import JobRow
-from django_jobs.worker import connections
+from django_jobs.worker import connections, copies
 from django_jobs.worker.attempt import FOR_THE_LOOP, GIVEN_UP, Attempted, Instead, Runner, broken
 from django_jobs.worker.buffer import Buffer
 from django_jobs.worker.parts import log_exception
@@ -83,6 +83,7 @@ class Executors:
 
     def start(self) -> None:
         """Start the threads; executors that were stopped can be started again."""
+        copies.began()
         self.buffer.open()
         for slot in self.slots:
             with self._changed:

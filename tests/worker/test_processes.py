@@ -1,8 +1,10 @@
 """Real worker processes and real signals: nothing is lost, nothing is stranded, no attempt is charged in vain."""
 
 import datetime as dt
+import os
 import re
 import signal
+import subprocess
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -126,6 +128,18 @@ def test_a_second_signal_at_the_very_end_changes_nothing(run_manage: RunManage) 
     worker.send_signal(signal.SIGTERM)
     assert worker.wait() == 0
     assert "Stopped. 1 completed" in worker.output
+
+
+def test_nobody_reads_what_it_says(run_manage: RunManage) -> None:
+    """As where the process that collected it has ended, before the worker started and after."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    worker = run_manage("runjobs", stdout=writing, stderr=subprocess.DEVNULL)
+    os.close(writing)
+    jobs.nothing.enqueue().wait(30)
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait() == 0
+    assert Worker.objects.get().stopped_at is not None
 
 
 def test_a_signal_that_another_thread_gets_is_heard(run_manage: RunManage) -> None:

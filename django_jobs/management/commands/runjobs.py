@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import io
 import logging
 import os
 import signal
@@ -10,12 +12,11 @@ import sys
 import threading
 from argparse import ArgumentParser
 from collections.abc import Iterator
-from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 from django.db import DatabaseError, connections
 from django.utils import autoreload
 
@@ -244,9 +245,15 @@ class Command(BaseCommand):
             self.say("Stop with Ctrl-C or SIGTERM; a second one does not wait for running jobs.")
 
     def say(self, line: str) -> None:
-        """One line, at once."""
-        self.stdout.write(line)
-        self.stdout.flush()
+        """One line, at once; to nobody, where who read it is gone, or a job has closed the stream."""
+        try:
+            self.stdout.write(line)
+            self.stdout.flush()
+        except (OSError, ValueError):
+            # Python would flush it once more as it ends, and say by its exit code that it could not.
+            self.stdout = OutputWrapper(io.StringIO())
+            with contextlib.suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     def set_up_logging(self, verbosity: int) -> None:
         """Let the worker be heard where the site's LOGGING says nothing of it: on stderr, by verbosity."""
@@ -260,7 +267,7 @@ class Command(BaseCommand):
         logger.setLevel(LEVELS.get(verbosity, logging.INFO))
 
 
-@contextmanager
+@contextlib.contextmanager
 def settled_memory() -> Iterator[None]:
     """While it lasts, the garbage collector leaves alone what was there before: the site's modules and models.
 

@@ -217,4 +217,31 @@ GUARDS = (
         ],
         tests=["worker/test_logs.py::test_every_part_goes_on"],
     ),
+    *(
+        Guard(
+            f"a worker's session sets {name}, whatever its role has set",
+            edits=[Edit("store/postgresql_session.py", line)],
+            tests=["store/test_role_settings_postgresql.py::test_a_worker_goes_on_whatever_its_role_has_set"],
+            databases=["postgresql"],
+        )
+        for name, line in (
+            ("DateStyle", '    "DateStyle": "ISO, MDY",\n'),
+            ("array_nulls", '    "array_nulls": "on",\n'),
+            ("idle_session_timeout", '    "idle_session_timeout": "0",\n'),
+        )
+    ),
+    Guard(
+        "a process that a job forks ends with the job",
+        edits=[Edit("worker/copies.py", "        copied.append(os.getpid())\n", "        pass\n")],
+        tests=["worker/test_copies.py::test_the_child_ends_where_the_job_does"],
+    ),
+    Guard(
+        "a worker whose words nobody reads works on",
+        edits=[
+            Edit(
+                "management/commands/runjobs.py", "except (OSError, ValueError):", "except ZeroDivisionError:"
+            )
+        ],
+        tests=["worker/test_processes.py::test_nobody_reads_what_it_says"],
+    ),
 )
