@@ -84,7 +84,7 @@ GUARDS = (
         databases=["postgresql"],
     ),
     Guard(
-        "while the listener is not well the worker polls as often as without it",
+        "a listener that lost its connection says that it is not well",
         edits=[
             Edit(
                 "worker/listener.py",
@@ -95,6 +95,19 @@ GUARDS = (
             "worker/test_listener.py::test_a_killed_connection_is_noticed_made_anew_and_all_is_looked_at_again"
         ],
         databases=["postgresql"],
+    ),
+    Guard(
+        "polling takes over while the listener is not well",
+        edits=[
+            Edit(
+                "worker/worker.py",
+                "if self.listener is not None and self.listener.healthy:",
+                "if self.listener is not None:",
+            )
+        ],
+        tests=[
+            "worker/worker/test_waking_up.py::test_while_wake_ups_can_be_missed_it_polls_as_often_as_it_was_told"
+        ],
     ),
     Guard(
         "a statement has a deadline that the client keeps",

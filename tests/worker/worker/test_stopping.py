@@ -38,6 +38,20 @@ def test_what_does_not_end_in_time_is_made_available_with_its_attempt_spent(busy
     assert one.row.stopped_at is not None
 
 
+def test_the_lease_is_renewed_while_the_jobs_are_waited_for(busy, gate, patient):
+    """Else others would take it for lost, and run again what it still runs."""
+    one, _, behind = busy()
+    one.worker.stop()
+    eventually(lambda: {states()[id_] for id_ in behind} == {"available"})
+    for _ in range(2):
+        before = one.row.heartbeat_at
+        one.beat()
+        eventually(lambda: one.row.heartbeat_at > before)  # noqa: B023
+
+    gate.open()
+    assert one.end() == 0
+
+
 def test_stopping_now_waits_for_nothing(busy, gate, patient):
     one, running, _ = busy(shutdown_timeout=NEVER)
     one.worker.stop()
