@@ -28,7 +28,8 @@ ADDRESSES = [
 NAMES = (
     "tests.admin.0 (user, password=None, *, note='') [hidden] inf DJANGO_JOBS datetime tzinfo zoneinfo ZoneInfo UTC "
     "queue_name priority Priority run_after operations.update operations.pause @yearly @annually @monthly @weekly "
-    "@daily @midnight @hourly key max_attempts using unique unique_key unique_for on_duplicate pending tags timeout backoff"
+    "@daily @midnight @hourly key max_attempts using unique unique_key unique_for on_duplicate pending tags timeout "
+    "backoff"
 )
 # What is wrong with a form of a job that waits.
 ARGS = [
