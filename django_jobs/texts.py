@@ -156,8 +156,9 @@ class Explained(ValueError):
 
 def number_text(value: float) -> str:
     """A whole number with its thousands told apart, as the active language does that; with a half, that too."""
-    places = 0 if value == int(value) else 1
-    return str(formats.number_format(value, decimal_pos=places, use_l10n=True, force_grouping=True))
+    whole = int(value)  # a plain one: a Count writes itself in a way of its own
+    number, places = (whole, 0) if value == whole else (value, 1)
+    return str(formats.number_format(number, decimal_pos=places, use_l10n=True, force_grouping=True))
 
 
 def _shown(value: Any) -> Any:

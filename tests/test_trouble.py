@@ -1,9 +1,11 @@
 """What is wrong at present, in words."""
 
 import datetime as dt
+import re
 
 import pytest
 from django.db import connections
+from django.utils import translation
 
 from django_jobs import operations
 from django_jobs.models import Leadership, Queue, Schedule
@@ -12,6 +14,23 @@ from django_jobs.operations.trouble import in_words
 from tests.test_statistics import NOW, ago, counted, jobs, worker
 
 pytestmark = pytest.mark.django_db
+
+REFUSED = (
+    "No job is registered as 'tests.job' in this process. Define it with @job in a module that the workers import, or "
+    "remove the schedule."
+)
+IN_GERMAN = """\
+Worker 1 (web2, Prozess 12): kein Lebenszeichen (40 s); bald werden ihm seine Jobs genommen.
+Geplante Jobs sind überfällig (5 min) und werden nicht bereitgestellt.
+Kein Worker übernimmt die Wartung: Nichts wird bereitgestellt, gerettet, gelöscht oder nach Zeitplan eingereiht.
+Der Zeitplan broken konnte nicht ausgeführt werden: In diesem Prozess ist kein Job als 'tests.job' registriert. Ihn \
+mit @job in einem Modul definieren, das die Worker importieren, oder den Zeitplan entfernen.
+Der Zeitplan nightly ist verspätet (2 Tage).
+Die Uhr von web3 geht gegenüber der Datenbank nach (2 h); stellen Sie sie (NTP).
+Die Warteschlange mail wartet (3 Tage); 1 Worker bedient sie, wartende Jobs: 1.
+Die Warteschlange default ist angehalten; wartende Jobs: 10.000+, längste Wartezeit: 24 h.
+In der letzten Stunde endgültig gescheitert: 1.234 von 101.234 beendeten Jobs.
+""".splitlines()
 
 
 def found(**options):
@@ -188,12 +207,32 @@ def test_a_transaction_that_is_open_for_long(at_work, monkeypatch):
             # Who is connected is looked up once in a transaction, and the test is in one.
             cursor.execute("SELECT pg_stat_clear_snapshot()")
         ((level, text, target),) = found()
+        with translation.override("de"):
+            assert f"offen (Prozess {pid}, " in found()[0][1]
     finally:
         other.close()
 
     assert (level, target) == ("warning", Target("jobs"))
     assert text.startswith("A transaction has been open for 0 s (process ")
     assert f"(process {pid}, " in text
+
+
+def test_in_the_language_of_the_page(at_work):
+    worker(["mail"], host="web2", heartbeat_at=ago(seconds=40), expires_at=ago(seconds=10))
+    worker(["export"], host="web3", skew=-7200.0)
+    lead(ago(seconds=61))
+    jobs("available", 1, queue_name="mail", run_after=ago(days=3))
+    jobs("available", 10_001, queue_name="default", run_after=ago(days=1))
+    jobs("scheduled", run_after=ago(minutes=5))
+    Queue.objects.create(name="default", paused_at=NOW, created_at=NOW, updated_at=NOW)
+    counted(ago(minutes=2), "failed", 1234, error_class="E")
+    counted(ago(minutes=2), "completed", 100_000)
+    schedule(next_tick=ago(days=2))
+    schedule(key="broken", last_error=REFUSED)
+
+    with translation.override("de"):
+        told = [text for _level, text, _target in found()]
+    assert [re.sub(r"Worker \d+", "Worker 1", text) for text in told] == IN_GERMAN
 
 
 def test_errors_come_first_and_the_number_of_statements_is_fixed(

@@ -17,6 +17,7 @@ from django_jobs.doctor.findings import ERROR, OK, WARNING, Finding
 from django_jobs.serialization import parse_timestamp
 from django_jobs.store.postgresql_session import CHANNEL, PostgreSQLSession
 from django_jobs.store.statements import Statement
+from django_jobs.texts import text as _
 
 OLDEST = 150_000
 TIMEOUT = 5.0
@@ -199,13 +200,22 @@ def old_transactions(alias: str) -> Iterator[Finding]:
 
 
 def oldest_transaction(alias: str) -> tuple[str, float] | None:
-    """Who has had a transaction open for longest, and for how many seconds; None where none is open for long."""
+    """Who has had a transaction open for longest, and for how many seconds; None where none is open for long.
+
+    Who it is can be told in other languages, for a page does.
+    """
     oldest = max(_open_transactions(alias), key=lambda each: each.seconds, default=None)
     if oldest is None:
         return None
     if oldest.gid is None:
-        return f"process {oldest.pid}, {oldest.user}, {oldest.application}", oldest.seconds
-    return f"prepared {oldest.gid!r}", oldest.seconds
+        who = _(
+            "process %(pid)s, %(user)s, %(application)s",
+            pid=oldest.pid,
+            user=oldest.user,
+            application=oldest.application,
+        )
+        return who, oldest.seconds
+    return _("prepared %(gid)s", gid=repr(oldest.gid)), oldest.seconds
 
 
 def autovacuum(alias: str) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ from django_jobs.operations.status import Queues, QueueStatus, live_workers, que
 from django_jobs.sound_rows import sound
 from django_jobs.store import Store, django_store
 from django_jobs.store.statistics import LiveWorker
-from django_jobs.texts import number_text
+from django_jobs.texts import number_text, translated
 
 ERROR, WARNING = "error", "warning"
 
@@ -214,7 +214,7 @@ def _of_transactions(alias: str) -> Iterator[Problem]:
             "A transaction has been open for %(time)s (%(who)s): nothing that ended since can be vacuumed, and claims "
             "get slower."
         )
-        yield Problem(WARNING, text % {"time": in_words(seconds), "who": who}, Target("jobs"))
+        yield Problem(WARNING, text % {"time": in_words(seconds), "who": translated(who)}, Target("jobs"))
 
 
 def _named(workers: Sequence[LiveWorker]) -> Sequence[LiveWorker]:

@@ -12,6 +12,7 @@ import django_jobs
 from django_jobs.models import Job, Queue, Schedule, Stat, Worker
 
 WORD = re.compile(r"[A-Za-z]{2,}")
+PLACE = re.compile(r"%\(\w+\)[sd]")
 # Units and names that no language changes.
 KNOWN = {"JSON", "MB", "UTC"}
 ATTRIBUTES = ("title", "aria-label", "placeholder", "alt")
@@ -45,11 +46,8 @@ class Texts(HTMLParser):
 
 
 def bare(text):
-    """A text without what is in brackets, which may stand in others."""
-    before = None
-    while before != text:
-        before, text = text, re.sub(r"⟦[^⟦⟧]*⟧", " ", text)
-    return text
+    """A text without what is in brackets."""
+    return re.sub(r"⟦[^⟦⟧]*⟧", " ", text)
 
 
 def outside(html):
@@ -68,12 +66,18 @@ def words_of_rows():
     return {*WORD.findall(" ".join(values))}
 
 
-def words_left(reply, given=None):
-    """The words of an answer that are in no brackets, without those of rows and of what was given."""
+def words_left(reply, given=None, known=""):
+    """The words of an answer that are in no brackets, without those of rows, of what was given, and those known."""
     assert reply.status_code == 200
     assert "⟦" in reply.text
-    values = (str(value) for value in (given or {}).values())
-    return {*outside(reply.text)} - words_of_rows() - KNOWN - {*WORD.findall(" ".join(values))}
+    values = " ".join(str(value) for value in (given or {}).values())
+    found = {*outside(reply.text)} - words_of_rows() - KNOWN - {*WORD.findall(known)}
+    return {word for word in found if word not in values}  # which a message may cut
+
+
+def in_brackets(text):
+    """A string, but for what is filled in, which is to be in brackets of its own."""
+    return f"⟦{re.sub(PLACE, lambda place: f'⟧{place[0]}⟦', text)}⟧".replace("⟦⟧", "")
 
 
 @pytest.fixture
@@ -82,9 +86,9 @@ def bracketed(tmp_path, settings):
     catalogue = polib.pofile(str(Path(django_jobs.__file__).parent / "locale/de/LC_MESSAGES/django.po"))
     for entry in catalogue:
         if entry.msgid_plural:
-            entry.msgstr_plural = {0: f"⟦{entry.msgid}⟧", 1: f"⟦{entry.msgid_plural}⟧"}
+            entry.msgstr_plural = {0: in_brackets(entry.msgid), 1: in_brackets(entry.msgid_plural)}
         else:
-            entry.msgstr = f"⟦{entry.msgid}⟧"
+            entry.msgstr = in_brackets(entry.msgid)
     folder = tmp_path / "de/LC_MESSAGES"
     folder.mkdir(parents=True)
     catalogue.save_as_mofile(str(folder / "django.mo"))

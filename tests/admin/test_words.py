@@ -6,6 +6,7 @@ from django.utils import translation
 from django_jobs.admin.cron_words import cron_text
 from django_jobs.admin.job_lines import Progress
 from django_jobs.admin.words import ago_text, duration_text
+from django_jobs.operations import Count
 from django_jobs.templatetags.django_jobs_admin import duration
 from django_jobs.texts import number_text
 
@@ -53,6 +54,7 @@ def test_numbers_are_written_as_the_language_does() -> None:
     assert (number_text(1234567), number_text(10.8), number_text(0)) == ("1,234,567", "10.8", "0")
     with translation.override("de"):
         assert (number_text(1234567), number_text(10.8)) == ("1.234.567", "10,8")
+        assert number_text(Count(1234567, capped=True)) == "1.234.567"
 
 
 @pytest.mark.parametrize(

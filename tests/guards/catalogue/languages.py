@@ -49,4 +49,67 @@ GUARDS = (
         edits=[Edit("admin/workers.py", " if worker_id < 2**63 else None")],
         tests=["admin/test_translated_refusals.py::test_of_actions_and_of_the_log"],
     ),
+    Guard(
+        "what is refused in an address is told in the language of the page",
+        edits=[
+            Edit("admin/job_query.py", "self.errors.append(_told(error))", "self.errors.append(str(error))")
+        ],
+        tests=["admin/test_translated_refusals.py::test_of_an_address"],
+    ),
+    Guard(
+        "what is refused of a form is told in the language of the page",
+        edits=[
+            Edit(
+                "admin/job_edit.py",
+                "raise forms.ValidationError(translated(error))",
+                "raise forms.ValidationError(str(error))",
+            )
+        ],
+        tests=["admin/test_translated_refusals.py::test_of_a_form"],
+    ),
+    Guard(
+        "why an action is refused is told in the language of the page",
+        edits=[
+            Edit(
+                "admin/job_actions.py",
+                "messages.error(request, translated(error))",
+                "messages.error(request, str(error))",
+            )
+        ],
+        tests=["admin/test_translated_refusals.py::test_of_actions_and_of_the_log"],
+    ),
+    Guard(
+        "why jobs were left is told in the language of the page",
+        edits=[Edit("admin/job_actions.py", '"why": translated(why)', '"why": why')],
+        tests=["admin/test_translated_refusals.py::test_of_actions_and_of_the_log"],
+    ),
+    Guard(
+        "what operators did is told in the language of the reader",
+        edits=[Edit("admin/log.py", "return made.translated()", "return str(made)")],
+        tests=["admin/test_log.py::test_in_the_reader_s_language_whatever_the_actor_s_was"],
+    ),
+    Guard(
+        "an error is English as a string, whatever language is active",
+        edits=[
+            Edit(
+                "texts.py",
+                "made = super().__new__(cls, english % filled if filled else english)",
+                "made = super().__new__(cls, gettext(english) % filled if filled else english)",
+            )
+        ],
+        tests=["test_texts.py::test_is_english_whatever_the_language_is"],
+    ),
+    Guard(
+        "a number that was counted up to a bound is written as the language does it",
+        edits=[Edit("texts.py", "number, places = (whole, 0)", "number, places = (value, 0)")],
+        tests=[
+            "admin/test_words.py::test_numbers_are_written_as_the_language_does",
+            "test_trouble.py::test_in_the_language_of_the_page",
+        ],
+    ),
+    Guard(
+        "the number of a process is no quantity",
+        edits=[Edit("templates/admin/django_jobs/_queue_workers.html", '|stringformat:"d"')],
+        tests=["admin/test_settings_of_sites.py::test_other_languages"],
+    ),
 )
