@@ -51,10 +51,12 @@ def try_without(guard: Guard, database: str, root: Path, seconds: float) -> Tria
     A test has failed when pytest says so of one of its cases at least; an error while it is set up, or a run that does
     not end in ``seconds``, is none.
     """
-    for edit in guard.edits:
-        edit.apply(root)
     try:
+        for edit in guard.edits:
+            edit.apply(root)
         ended = run_tests(guard, database, root, seconds)
+    except ValueError as error:
+        ended = str(error)
     finally:
         for file in {edit.file for edit in guard.edits}:
             shutil.copy(ROOT / "django_jobs" / file, root / "django_jobs" / file)

@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from django_jobs.store.outcomes import COMPLETED
+from django_jobs.store.rows import Outcome
 from tests.store.builders import Recorder
 from tests.store.operations import operations
 
@@ -169,11 +171,11 @@ def plans(store, make):
     return plans_of(store, make)
 
 
-def plans_of(store, make):
+def plans_of(store, make, made=operations):
     connection = store.session.connection
     recorder = store.session = Recorder(store.session)
     found = {}
-    for name, operation in operations(make).items():
+    for name, operation in made(make).items():
         recorder.seen.clear()
         operation(store)
         statement, parameters = recorder.seen[0]
@@ -187,6 +189,18 @@ def test_each_statement_goes_by_its_index(plans):
     reached = {name: {line for line in plan if TABLE.match(line)} for name, plan in plans.items()}
 
     assert reached == PLANS
+
+
+def completions_of_several_numbers(make):
+    jobs = make.claimed(make.worker(), count=2)
+    outcomes = [Outcome(job.id, number, COMPLETED) for number, job in enumerate(jobs, 1)]
+    return {"complete": lambda store: store.finish(outcomes, now=make.clock.now)}
+
+
+def test_completions_of_claims_of_several_numbers_find_their_jobs_by_their_ids(store, make):
+    plan = plans_of(store, make, completions_of_several_numbers)["complete"]
+
+    assert [line for line in plan if TABLE.match(line)] == [KEY]
 
 
 def test_jobs_are_found_by_their_ids_whatever_the_statistics_say(store, make):

@@ -6,7 +6,7 @@ from tests.guards.statements import each_database, postgresql, sqlite
 # The fence, as the statements write it.
 _CLAIM = "WHERE job.claims = outcome.claims AND job.state = 'running'"
 _LITE_CLAIM = " AND django_jobs_job.claims = outcome.claims"
-_LITE_RUNNING = " AND django_jobs_job.state = 'running'"
+_LITE_RUNNING = " AND +django_jobs_job.state = 'running'"
 
 FENCE = "store/test_finish_fence.py"
 AT_ONCE = "store/test_finish_and_delete.py"
@@ -28,9 +28,13 @@ GUARDS = (
         tests=[
             f"{FENCE}::test_an_outcome_of_an_earlier_claim_changes_nothing",
             f"{FENCE}::test_the_same_worker_and_attempt_are_another_claim_after_the_attempt_was_given_back",
+            f"{FENCE}::test_of_completions_those_of_an_earlier_claim_change_nothing",
         ],
         on_postgresql=[postgresql("complete", _CLAIM, "WHERE job.state = 'running'")],
-        on_sqlite=[sqlite("complete", _LITE_CLAIM)],
+        on_sqlite=[
+            sqlite("parts/claims_alike", " AND claims = :claims"),
+            sqlite("parts/claims_apart", _LITE_CLAIM),
+        ],
     ),
     *each_database(
         "a finish is of a job that runs",
@@ -48,7 +52,10 @@ GUARDS = (
             f"{FENCE}::test_the_same_batch_sent_again_at_the_same_moment_stores_nothing",
         ],
         on_postgresql=[postgresql("complete", _CLAIM, "WHERE job.claims = outcome.claims")],
-        on_sqlite=[sqlite("complete", _LITE_RUNNING)],
+        on_sqlite=[
+            sqlite("parts/claims_alike", " AND +state = 'running'"),
+            sqlite("parts/claims_apart", _LITE_RUNNING),
+        ],
     ),
     Guard(
         "a finish that deletes is fenced (PostgreSQL)",
@@ -94,7 +101,7 @@ GUARDS = (
         on_sqlite=[
             sqlite(
                 "merge_metadata",
-                " AND django_jobs_job.claims = patch.claims AND django_jobs_job.state = 'running'",
+                " AND django_jobs_job.claims = patch.claims AND +django_jobs_job.state = 'running'",
             )
         ],
     ),

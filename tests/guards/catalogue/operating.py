@@ -105,6 +105,6 @@ GUARDS = (
         "only what is pending is released",
         tests=["store/test_release_pending.py::test_others_stay_as_they_are_and_the_answer_says_so"],
         on_postgresql=[postgresql("release_pending", "    WHERE job.state = 'pending'\n")],
-        on_sqlite=[sqlite("release_pending", " AND state = 'pending'")],
+        on_sqlite=[sqlite("release_pending", " AND +state = 'pending'")],
     ),
 )

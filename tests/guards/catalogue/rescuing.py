@@ -5,8 +5,6 @@ from tests.guards.statements import each_database, postgresql, sqlite
 
 # The fence, as the statements write it.
 _CLAIM = "WHERE job.claims = outcome.claims AND job.state = 'running'"
-_LITE_CLAIM = " AND django_jobs_job.claims = outcome.claims"
-_LITE_RUNNING = " AND django_jobs_job.state = 'running'"
 
 LOST = "worker/worker/test_taken_for_lost.py"
 RESCUE = "store/test_rescue.py"
@@ -29,7 +27,13 @@ GUARDS = (
         "the late completion of a worker that was taken for lost is fenced",
         tests=[f"{LOST}::test_a_worker_that_was_taken_for_lost_goes_on_under_a_new_id"],
         on_postgresql=[postgresql("complete", _CLAIM, "WHERE true")],
-        on_sqlite=[sqlite("complete", _LITE_CLAIM + _LITE_RUNNING)],
+        on_sqlite=[
+            sqlite("parts/claims_alike", " AND claims = :claims AND +state = 'running'"),
+            sqlite(
+                "parts/claims_apart",
+                " AND django_jobs_job.claims = outcome.claims AND +django_jobs_job.state = 'running'",
+            ),
+        ],
     ),
     Guard(
         "what is buffered under an id that was given up is not run",

@@ -145,9 +145,17 @@ PLANNED = (
             f"WHERE django_jobs_job.id = {source}.id", f"WHERE +django_jobs_job.id = {source}.id",
         )
         for file, source in [
-            ("finish", "outcome"), ("complete", "outcome"), ("release", "claim"), ("merge_metadata", "patch"),
+            ("finish", "outcome"), ("release", "claim"), ("merge_metadata", "patch"),
             ("update", "wanted"), ("retry", "again"),
         ]
+    ),
+    _sqlite(
+        "complete finds rows by their ids", "parts/claims_alike", "WHERE id IN", "WHERE +id IN",
+    ),
+    _sqlite(
+        "completions of claims of several numbers find rows by their ids", "parts/claims_apart",
+        "WHERE django_jobs_job.id = outcome.id", "WHERE +django_jobs_job.id = outcome.id",
+        "store/test_plans_sqlite.py::test_completions_of_claims_of_several_numbers_find_their_jobs_by_their_ids",
     ),
     _sqlite(
         "cancel finds rows by their ids", "cancel",

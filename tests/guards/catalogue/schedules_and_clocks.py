@@ -233,7 +233,7 @@ GUARDS = (
         edits=[
             Edit(
                 "serialization.py",
-                'return moment.astimezone(dt.UTC).isoformat(" ", "microseconds")[:26]',
+                'return moment.astimezone(dt.UTC).replace(tzinfo=None).isoformat(" ", "microseconds")',
                 'return moment.astimezone(dt.UTC).isoformat(" ").replace("+00:00", "Z")',
             )
         ],

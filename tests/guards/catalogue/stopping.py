@@ -81,9 +81,9 @@ GUARDS = (
         edits=[
             Edit(
                 "worker/attempt.py",
-                "            # SystemExit, KeyboardInterrupt and GeneratorExit are the job's own, too.\n"
-                "            return self._ended(here, None, error, perf_counter() - started)\n",
-                "            raise\n",
+                "        except BaseException as error:\n"
+                "            # SystemExit, KeyboardInterrupt and GeneratorExit are the job's own, too.\n",
+                "        except BaseException as error:\n            raise\n",
             )
         ],
         tests=[
