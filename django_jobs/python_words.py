@@ -5,14 +5,12 @@ In English they are word for word what Python says; what is not known here, as o
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Iterable
 from json import JSONDecodeError
 
 from django.utils.translation import gettext_noop
 
-from django_jobs.texts import Text, text as _, words_of
+from django_jobs.texts import Text, recognised, text as _, words_of
 
 # Of inspect.Signature.bind.
 CALLS = (
@@ -40,12 +38,10 @@ JSON = (
     gettext_noop("Illegal trailing comma before end of array"),
 )
 
-_VALUE = re.compile(r"%\((\w+)\)s")
-
 
 def of_call(error: TypeError) -> str:
     """What is wrong with the arguments of a call."""
-    return _known(str(error), CALLS)
+    return recognised(str(error), CALLS)
 
 
 def of_json(error: ValueError) -> str:
@@ -53,7 +49,7 @@ def of_json(error: ValueError) -> str:
     if isinstance(error, JSONDecodeError):
         return _(
             "%(problem)s: line %(line)d column %(column)d (char %(place)d)",
-            problem=_known(error.msg, JSON),
+            problem=recognised(error.msg, JSON),
             line=error.lineno,
             column=error.colno,
             place=error.pos,
@@ -63,16 +59,3 @@ def of_json(error: ValueError) -> str:
         return words
     # Python's own bound, against texts that would take it very long.
     return _("a number has more than %(most)d digits", most=sys.get_int_max_str_digits())
-
-
-def _known(said: str, templates: Iterable[str]) -> str:
-    for template in templates:
-        # At odd places there are names of values.
-        parts = _VALUE.split(template)
-        pattern = "".join(
-            f"(?P<{part}>.+)" if place % 2 else re.escape(part) for place, part in enumerate(parts)
-        )
-        match = re.fullmatch(pattern, said, re.DOTALL)
-        if match:
-            return Text(template, match.groupdict())
-    return said

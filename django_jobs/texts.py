@@ -14,12 +14,13 @@ The alias is what gettext looks for. What no page can show may stay a plain stri
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from django.utils import formats
 from django.utils.translation import gettext, ngettext
 
+_VALUE = re.compile(r"%\((\w+)\)s")
 # What a template may have in it, where it comes back from outside: a width would be a way to ask for any memory.
 _TEMPLATE = re.compile(r"(?:[^%]|%%|%\(\w+\)[sd])*")
 
@@ -139,6 +140,23 @@ def of_recipe(recipe: Any) -> Text | None:
         return Text(template, {name: _of_recipe(value) for name, value in given.items()}, plural, number)
     except (KeyError, TypeError, ValueError, RecursionError):
         return None
+
+
+def recognised(said: str, templates: Iterable[str]) -> str:
+    """The text that one of the templates made of something; as it is, where none did.
+
+    :param templates: marked, with strings alone to fill in; the first one that fits counts.
+    """
+    for template in templates:
+        # At odd places there are names of values.
+        parts = _VALUE.split(template)
+        pattern = "".join(
+            f"(?P<{part}>.+)" if place % 2 else re.escape(part) for place, part in enumerate(parts)
+        )
+        match = re.fullmatch(pattern, said, re.DOTALL)
+        if match:
+            return Text(template, match.groupdict())
+    return said
 
 
 class Explained(ValueError):

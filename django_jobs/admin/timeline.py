@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_jobs.admin.job_lines import JobLine
 from django_jobs.admin.json_display import printable
+from django_jobs.recorded_words import message_text
 from django_jobs.states import State
 
 ENDS: dict[str, str | Promise] = {
@@ -76,13 +77,18 @@ def attempts(errors: Any) -> list[Attempt]:
 
 
 def _attempt(entry: dict[str, Any]) -> Attempt:
+    error_class, message, traceback = (
+        printable(str(entry.get(name) or "")) for name in ("class", "message", "traceback")
+    )
     return Attempt(
         _whole(entry.get("number")),
         _whole(entry.get("attempt")),
         _moment(entry.get("attempted_at")),
         _moment(entry.get("at")),
         _whole(entry.get("worker")),
-        *(printable(str(entry.get(name) or "")) for name in ("class", "message", "traceback")),
+        error_class,
+        message_text(error_class, message),
+        traceback,
     )
 
 

@@ -181,6 +181,22 @@ def test_where_it_would_run_here_the_error_is_as_it_was_written(admin, periodic,
     )
 
 
+def test_of_what_a_worker_recorded(admin, make, settings):
+    lost = {
+        "number": 1,
+        "attempt": 1,
+        "class": "django_jobs.WorkerLost",
+        "message": "The worker's lease ran out.",
+    }
+    (id_,) = make("failed", errors=[lost, {**lost, "class": "ValueError", "message": "as it was <b>"}])
+    settings.LANGUAGE_CODE = "de"
+    page = admin.get(f"/admin/django_jobs/job/{id_}/change/").text
+
+    assert page.count("Die Lease des Workers lief ab.") == 2  # among its errors, and in its timeline
+    assert "lease ran out" not in page
+    assert page.count("as it was &lt;b&gt;") == 2
+
+
 def test_of_actions_and_of_the_log(admin, make, periodic, bracketed):
     state = {name: make(name)[0] for name in State.values}
     (spent,) = make("scheduled", attempt=4)

@@ -112,4 +112,9 @@ GUARDS = (
         edits=[Edit("templates/admin/django_jobs/_queue_workers.html", '|stringformat:"d"')],
         tests=["admin/test_settings_of_sites.py::test_other_languages"],
     ),
+    Guard(
+        "what a worker recorded in words of its own is told in the language of the page",
+        edits=[Edit("admin/timeline.py", "message_text(error_class, message)", "message")],
+        tests=["admin/test_translated_refusals.py::test_of_what_a_worker_recorded"],
+    ),
 )
