@@ -80,17 +80,23 @@ def in_brackets(text):
     return f"⟦{re.sub(PLACE, lambda place: f'⟧{place[0]}⟦', text)}⟧".replace("⟦⟧", "")
 
 
-@pytest.fixture
-def bracketed(tmp_path, settings):
-    """German in which each string of ours is the English one in brackets."""
+@pytest.fixture(scope="session")
+def brackets(tmp_path_factory):
+    """A folder with the catalogue of German in which each string of ours is the English one in brackets."""
     catalogue = polib.pofile(str(Path(django_jobs.__file__).parent / "locale/de/LC_MESSAGES/django.po"))
     for entry in catalogue:
         if entry.msgid_plural:
             entry.msgstr_plural = {0: in_brackets(entry.msgid), 1: in_brackets(entry.msgid_plural)}
         else:
             entry.msgstr = in_brackets(entry.msgid)
-    folder = tmp_path / "de/LC_MESSAGES"
-    folder.mkdir(parents=True)
-    catalogue.save_as_mofile(str(folder / "django.mo"))
-    settings.LOCALE_PATHS = [tmp_path]
+    folder = tmp_path_factory.mktemp("brackets")
+    (folder / "de/LC_MESSAGES").mkdir(parents=True)
+    catalogue.save_as_mofile(str(folder / "de/LC_MESSAGES/django.mo"))
+    return folder
+
+
+@pytest.fixture
+def bracketed(brackets, settings):
+    """German in which each string of ours is the English one in brackets."""
+    settings.LOCALE_PATHS = [brackets]
     settings.LANGUAGE_CODE = "de"

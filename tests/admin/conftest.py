@@ -14,10 +14,10 @@ from django.utils import timezone
 from django_jobs import job, registry
 from django_jobs.admin.log import message_of
 from django_jobs.models import Job, Worker
-from tests.admin.brackets import bracketed
+from tests.admin.brackets import bracketed, brackets
 from tests.factories import AdminFactory
 
-__all__ = ["bracketed"]
+__all__ = ["bracketed", "brackets"]
 
 STATES = ("pending", "scheduled", "available", "running", "completed", "failed", "cancelled")
 
