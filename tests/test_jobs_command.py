@@ -9,7 +9,7 @@ import pytest
 from django.core.management import call_command, get_commands
 from django.core.management.base import CommandError
 from django.db import connection
-from django.utils import timezone
+from django.utils import timezone, translation
 
 from django_jobs import job, operations, registry
 from django_jobs.management.commands.jobs import SUBCOMMANDS
@@ -515,3 +515,36 @@ def test_without_tables_it_says_what_to_do():
     finally:
         with connection.schema_editor() as editor:
             editor.execute("ALTER TABLE django_jobs_elsewhere RENAME TO django_jobs_job")
+
+
+def test_says_the_same_whatever_the_language_of_the_site_is(greet, settings):
+    """As Django's own commands: what reads it need not know the language."""
+    settings.USE_THOUSAND_SEPARATOR = True
+    now = timezone.now()
+    (job_id,) = (greet.enqueue().id,)
+    Job.objects.filter(pk=job_id).update(
+        state="failed", finalized_at=now, attempt=1, error_class="ValueError"
+    )
+    columns = {"key": "s", "expression": "* *", "name": "gone", "last_error": "It has ended."}
+    Schedule.objects.create(owed_after=now, created_at=now, updated_at=now, **columns)
+    Worker.objects.create(host="a", pid=12_345, started_at=now, heartbeat_at=now, expires_at=now - HOUR)
+    told = {}
+    for language in ("en", "de", "es"):
+        settings.LANGUAGE_CODE = language
+        with translation.override(language):
+            told[language] = [
+                re.sub(r"\d+(\.\d+)? (ms|s)\b|\d\d:\d\d:\d\d(\.\d+)?", "", f"{ran.out}{ran.err}{ran.code}")
+                for ran in (
+                    run("list"), run("show", job_id), run("cancel", job_id, "--yes"),
+                    run("retry", "--queue", "none"),
+                    run("purge", "--state", "failed", "--older-than", "7d", "--yes"), run("pause", "mail"),
+                    run("resume", "mail"), run("stats"), run("schedules"), run("workers"), run("doctor"),
+                )
+            ]  # fmt: skip
+            for wrong in (("list", "--name", "n" * 300), ("pause", "a,b"), ("retry", "--state", "running")):
+                with pytest.raises(CommandError) as refused:
+                    run(*wrong)
+                told[language].append(str(refused.value))
+
+    assert told["de"] == told["en"]
+    assert told["es"] == told["en"]
