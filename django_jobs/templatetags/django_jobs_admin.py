@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from typing import Any
 
@@ -133,10 +134,12 @@ def duration_words() -> SafeString:
 
 @register.filter
 def number(value: Any) -> str:
-    """A number with its thousands told apart; a capped count with a plus."""
+    """A number with its thousands told apart; a capped count with a plus. What is none, as a row may hold, as it is."""
     if value is None:
         return NONE
     count = getattr(value, "number", value)
+    if not isinstance(count, int | float) or (isinstance(count, float) and not math.isfinite(count)):
+        return json_display.printable(str(count))
     text = number_text(count)
     if getattr(value, "capped", False):
         text += "+"

@@ -7,7 +7,7 @@ from django_jobs.admin.cron_words import cron_text
 from django_jobs.admin.job_lines import Progress
 from django_jobs.admin.words import ago_text, duration_text
 from django_jobs.operations import Count
-from django_jobs.templatetags.django_jobs_admin import duration
+from django_jobs.templatetags.django_jobs_admin import duration, number
 from django_jobs.texts import number_text
 
 
@@ -55,6 +55,11 @@ def test_numbers_are_written_as_the_language_does() -> None:
     with translation.override("de"):
         assert (number_text(1234567), number_text(10.8)) == ("1.234.567", "10,8")
         assert number_text(Count(1234567, capped=True)) == "1.234.567"
+
+
+@pytest.mark.parametrize("odd", ["abc", float("inf"), float("nan"), b"x", "", [1]])
+def test_what_is_no_number_is_shown_as_it_is(odd) -> None:
+    assert number(odd) == str(odd)
 
 
 @pytest.mark.parametrize(
