@@ -85,6 +85,7 @@ def test_can_be_undone_with_jobs_in_the_table(migrate):
 def test_the_tables_are_kept_as_a_queue_needs_it(migrate):
     assert storage_options("django_jobs_job") == AUTOVACUUM
     assert storage_options("django_jobs_stat") == {"fillfactor=60"}
+    assert storage_options("django_jobs_job_pkey") == {"fillfactor=70"}
 
     migrate("zero")
     migrate()

@@ -98,6 +98,7 @@ def tally_completed(
     tallies: dict[tuple[str, str], tuple[list[float], list[dt.timedelta]]] = {}
     others: list[Attempted] = []
     claimed_at, claimed = _NO_MOMENT, None
+    due_at, due = _NO_MOMENT, None
     known = tallies.get
     for attempted in batch:
         item = ended.get(attempted[0][0])
@@ -109,7 +110,9 @@ def tally_completed(
         try:
             if values[ATTEMPTED_AT] != claimed:  # alike for all that one claim brought
                 claimed_at, claimed = _fromisoformat(values[ATTEMPTED_AT]), values[ATTEMPTED_AT]
-            wait = claimed_at - _fromisoformat(values[RUN_AFTER])
+            if values[RUN_AFTER] != due:  # alike for all that one enqueue_many() made
+                due_at, due = _fromisoformat(values[RUN_AFTER]), values[RUN_AFTER]
+            wait = claimed_at - due_at
         except (ValueError, TypeError):  # a time that somebody's SQL wrote
             wait = _NO_TIME
         tally = known((values[QUEUE_NAME], values[NAME]))

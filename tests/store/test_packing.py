@@ -52,7 +52,7 @@ def test_all_of_them_at_once(store, make, clock):
     assert claimed[job.id].holds_key
 
 
-def test_where_many_jobs_have_something_columns_come_as_they_are_until_few_have(store, make, clock):
+def test_where_many_have_something_all_comes_as_it_is(store, make, clock):
     worker = make.worker()
     recorder = store.session = Recorder(store.session)
 

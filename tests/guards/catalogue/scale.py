@@ -10,6 +10,7 @@ SITES_PLANS = (
 READS = "store/test_big_tables_postgresql.py::test_an_operation_reads_what_it_reads_in_an_empty_table"
 LONG = "store/test_big_tables_postgresql.py::test_beside_a_long_transaction"
 PLANS_SQLITE = "store/test_plans_sqlite.py::test_each_statement_goes_by_its_index"
+STALE_SQLITE = "store/test_plans_sqlite.py::test_jobs_are_found_by_their_ids_whatever_the_statistics_say"
 ORDER_SQLITE = "store/test_plans_sqlite.py::test_what_has_a_limit_is_read_in_its_order_and_never_sorted"
 LIMITS = "store/test_concurrency.py::test_claims_at_once_never_exceed_their_limit"
 PURGES = "worker/keeper/test_purging.py::test_a_purge_is_bounded_and_goes_on_in_the_next_round"
@@ -156,6 +157,16 @@ PLANNED = (
         "completions of claims of several numbers find rows by their ids", "parts/claims_apart",
         "WHERE django_jobs_job.id = outcome.id", "WHERE +django_jobs_job.id = outcome.id",
         "store/test_plans_sqlite.py::test_completions_of_claims_of_several_numbers_find_their_jobs_by_their_ids",
+    ),
+    *(
+        _sqlite(
+            f"{file} finds rows by their ids whatever the statistics say", file, f" AND +{old}", f" AND {old}",
+            STALE_SQLITE,
+        )
+        for file, old in [
+            ("finish", "django_jobs_job.state"), ("merge_metadata", "django_jobs_job.state"),
+            ("parts/claims_alike", "state"), ("release_pending", "state"),
+        ]
     ),
     _sqlite(
         "cancel finds rows by their ids", "cancel",

@@ -219,4 +219,22 @@ GUARDS = (
         ],
         tests=[f"{ENDS_WELL}::test_an_unknown_name_waits_a_minute_and_spends_no_attempt"],
     ),
+    Guard(
+        "what comes packed from a claim is exact (SQLite)",
+        edits=[
+            Edit(
+                "store/packing.py",
+                "CASE typeof({name}) WHEN 'text' THEN 't' || hex({name}) ELSE quote({name}) END",
+                "quote({name})",
+            )
+        ],
+        tests=["store/test_packing.py::test_a_claim_brings_what_a_column_holds"],
+        databases=["sqlite"],
+    ),
+    Guard(
+        "where many jobs have something columns come as they are (SQLite)",
+        edits=[Edit("store/sqlite.py", "self._varied.add(queue_name)", "pass")],
+        tests=["store/test_packing.py::test_where_many_have_something_all_comes_as_it_is"],
+        databases=["sqlite"],
+    ),
 )
