@@ -93,6 +93,12 @@ GUARDS = (
         tests=[f"{RACES}::test_a_rescue_skips_what_is_being_finished"],
         databases=["postgresql"],
     ),
+    Guard(
+        "a heartbeat of the same moment keeps a worker (PostgreSQL)",
+        edits=[postgresql("lose_workers", "    FOR UPDATE SKIP LOCKED\n")],
+        tests=[f"{RACES}::test_a_worker_whose_heartbeat_is_being_stored_is_not_lost"],
+        databases=["postgresql"],
+    ),
     *each_database(
         "a rescue is of workers that are lost or have stopped",
         tests=[
