@@ -75,6 +75,16 @@ def test_a_release_that_waited_for_a_cancel_request_heeds_it(shared, store, make
     assert (released.state, released.attempt, make.again(job)) == ("cancelled", 0, released)
 
 
+def test_a_release_of_a_pending_job_that_waited_for_a_cancel_leaves_it(shared, store, make, clock):
+    job = make.one(pending=True)
+
+    _, (released,) = meet(
+        lambda: shared.cancel([job.id], now=clock.now), lambda: store.release_pending([job.id], now=clock.now)
+    )
+
+    assert (released.done, released.job.state, make.again(job)) == (False, "cancelled", released.job)
+
+
 def test_a_finish_that_waited_for_a_rescue_is_late(shared, store, make, clock, worker, job):
     (rescued,), ended = meet(
         lambda: shared.rescue(worker_id=worker, now=clock.now), finish(store, job, COMPLETED, result="1")
