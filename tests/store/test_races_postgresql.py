@@ -40,6 +40,17 @@ def meet(first, second):
         return done, waiting.result(TIMEOUT)
 
 
+def beside(first, second):
+    """Run ``first`` in a transaction, and ``second`` beside it. What that returned, and whether it had to wait."""
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            first()
+            passing = pool.submit(second)
+            wait_until(lambda: passing.done() or somebody_waits(), "the second statement passes by, or waits")
+            waits = not passing.done()
+        return passing.result(TIMEOUT), waits
+
+
 def finish(store, job, kind, **more):
     return lambda: store.finish([outcome(job, kind, **more)], now=job.attempted_at)[0]
 
@@ -62,6 +73,16 @@ def test_a_release_that_waited_for_a_cancel_request_heeds_it(shared, store, make
     )
 
     assert (released.state, released.attempt, make.again(job)) == ("cancelled", 0, released)
+
+
+def test_a_release_of_a_pending_job_that_waited_for_a_cancel_leaves_it(shared, store, make, clock):
+    job = make.one(pending=True)
+
+    _, (released,) = meet(
+        lambda: shared.cancel([job.id], now=clock.now), lambda: store.release_pending([job.id], now=clock.now)
+    )
+
+    assert (released.done, released.job.state, make.again(job)) == (False, "cancelled", released.job)
 
 
 def test_a_finish_that_waited_for_a_rescue_is_late(shared, store, make, clock, worker, job):
@@ -164,59 +185,69 @@ def test_a_cancel_that_waited_for_a_retry_cancels(shared, store, make, clock):
 
 def test_a_claim_skips_what_another_transaction_holds(shared, store, make, clock, worker):
     jobs = make.insert(3)
-    with transaction.atomic():
-        shared.cancel([jobs[0].id], now=clock.now)
-        claimed = store.claim(worker, "default", 2, now=clock.now)
+    claimed, waited = beside(
+        lambda: shared.cancel([jobs[0].id], now=clock.now),
+        lambda: store.claim(worker, "default", 2, now=clock.now),
+    )
 
     assert [job.id for job in claimed] == [jobs[1].id, jobs[2].id]
+    assert not waited
 
 
 def test_a_rescue_skips_what_is_being_finished(shared, store, make, clock, worker):
     job, other = make.claimed(worker, count=2)
-    with transaction.atomic():
-        finish(shared, job, COMPLETED)()
-        rescued = store.rescue(worker_id=worker, now=clock.now)
+    rescued, waited = beside(
+        finish(shared, job, COMPLETED), lambda: store.rescue(worker_id=worker, now=clock.now)
+    )
 
     assert [each.id for each in rescued] == [other.id]
     assert make.again(job).state == "completed"
+    assert not waited
 
 
 def test_a_promotion_skips_what_is_being_cancelled(shared, store, make, clock):
     job, other = make.insert(2, delay=5.0)
-    with transaction.atomic():
-        shared.cancel([job.id], now=clock.now)
-        promoted = store.promote(now=clock.after(5))
+    promoted, waited = beside(
+        lambda: shared.cancel([job.id], now=clock.now), lambda: store.promote(now=clock.after(5))
+    )
 
     assert [each.id for each in promoted] == [other.id]
     assert make.again(job).state == "cancelled"
+    assert not waited
 
 
 def test_a_purge_skips_what_is_being_retried(shared, store, make, clock):
     job, other = make.finished("failed", count=2)
-    with transaction.atomic():
-        shared.retry([job.id], now=clock.now)
-        purged = store.purge("failed", 0.0, now=clock.after(5))
+    purged, waited = beside(
+        lambda: shared.retry([job.id], now=clock.now),
+        lambda: store.purge("failed", 0.0, now=clock.after(5)),
+    )
 
     assert purged == [other.id]
     assert make.again(job).state == "available"
+    assert not waited
 
 
 def test_a_worker_whose_heartbeat_is_being_stored_is_not_lost(shared, store, make, clock, worker):
     late = make.worker()
     clock.advance(31)
-    with transaction.atomic():
-        shared.heartbeat(worker, 30.0, now=clock.now)
-        lost = store.lose_workers(now=clock.now)
+    lost, waited = beside(
+        lambda: shared.heartbeat(worker, 30.0, now=clock.now), lambda: store.lose_workers(now=clock.now)
+    )
 
     assert [each.id for each in lost] == [late]
     assert store.lose_workers(now=clock.now) == []
+    assert not waited
 
 
 def test_a_worker_that_is_being_purged_waits_for_nobody(shared, store, make, clock, worker):
     store.stop_worker(worker, now=clock.now)
-    with transaction.atomic():
-        assert len(shared.purge_workers(0.0, now=clock.now)) == 1
-        assert store.purge_workers(0.0, now=clock.now) == []
+    purged, waited = beside(
+        lambda: shared.purge_workers(0.0, now=clock.now), lambda: store.purge_workers(0.0, now=clock.now)
+    )
+
+    assert (purged, waited) == ([], False)
+    assert store.purge_workers(0.0, now=clock.now) == []
 
 
 def test_a_job_of_an_open_transaction_is_not_there_yet(shared, store, make, clock, worker):

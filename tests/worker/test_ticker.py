@@ -2,6 +2,7 @@
 
 import datetime as dt
 import logging
+import threading
 from functools import partial
 
 import pytest
@@ -14,6 +15,7 @@ from django_jobs.worker.keeper import Keeper
 from django_jobs.worker.ticker import REFRESH_SECONDS, Ticker
 from tests.store.builders import in_threads
 from tests.waiting import eventually
+from tests.worker.fakes import TIMEOUT
 
 START = dt.datetime(2031, 5, 6, 7, 8, 9, tzinfo=dt.UTC)
 NAME = "tests.ticked"
@@ -162,10 +164,24 @@ class TestTicks:
         tickers = [Ticker("default", lambda queue_name: None) for _ in stores]
         for number in range(5):
             declare(stores[0], f"{number}", missed="all")
+        everybody_has_read = threading.Barrier(len(stores))
+
+        def run_at_once(one, store, moment):
+            due_schedules = store.due_schedules
+
+            def read(now):
+                due = due_schedules(now)
+                everybody_has_read.wait(TIMEOUT)
+                return due
+
+            store.due_schedules = read
+            one.run(store, now=moment)
+            store.due_schedules = due_schedules
+
         moments = [START + dt.timedelta(minutes=minute) for minute in (0, 2, 3, 40, 45, 46, 60)]
         for moment in moments:
             in_threads(
-                *(partial(one.run, store, now=moment) for one, store in zip(tickers, stores, strict=True))
+                *(partial(run_at_once, *pair, moment) for pair in zip(tickers, stores, strict=True)),
             )
             # Who was overtaken looks again.
             tickers[0].run(stores[0], now=moment)

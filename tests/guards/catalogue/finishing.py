@@ -194,8 +194,16 @@ GUARDS = (
         tests=[f"{COMPLETE}::test_complete_outside_of_a_transaction_is_refused"],
     ),
     Guard(
+        # Both: the attempt knows that it has, and the row says so.
         "a job completes itself once",
-        edits=[Edit("context.py", "        if self._has_completed(state):\n            return False\n")],
+        edits=[
+            Edit("context.py", "        if self._has_completed(state):\n            return False\n"),
+            Edit(
+                "context.py",
+                "            if row is not None and row.state == COMPLETED and row.claims == self.job.claims:\n"
+                "                return False\n",
+            ),
+        ],
         tests=[f"{COMPLETE}::test_complete_twice_is_refused_and_the_transaction_rolled_back"],
     ),
     Guard(

@@ -116,6 +116,19 @@ GUARDS = (
         ],
     ),
     *each_database(
+        "a completed job holds its key for the rest of the period",
+        tests=[
+            f"{UNIQUE}::test_once_in_a_period_also_after_completion",
+            f"{UNIQUE}::test_purging_spares_a_job_that_holds_its_period",
+        ],
+        on_postgresql=[
+            postgresql(
+                "complete", "holds_key = job.holds_key AND job.key_until IS NOT NULL", "holds_key = false"
+            )
+        ],
+        on_sqlite=[sqlite("complete", "holds_key = holds_key AND key_until IS NOT NULL", "holds_key = 0")],
+    ),
+    *each_database(
         "a dead letter of a rescue holds no key",
         tests=["store/test_rescue.py::test_a_rescued_job_keeps_its_key_while_it_will_run"],
         on_postgresql=[

@@ -80,6 +80,53 @@ GUARDS = (
             "worker/keeper/test_rescuing.py::test_nobody_is_rescued_before_the_own_heartbeats_came_for_a_full_lease"
         ],
     ),
+    Guard(
+        "a lease counts from when the heartbeat was sent",
+        edits=[
+            Edit(
+                "worker/heartbeat.py",
+                "self._last, self._heard = sent,",
+                "self._last, self._heard = time.monotonic(),",
+            )
+        ],
+        tests=["worker/test_heartbeat.py::test_the_lease_counts_from_when_the_heartbeat_was_sent"],
+    ),
+    Guard(
+        "there is no trust before the first heartbeat after a host stood still",
+        edits=[
+            Edit(
+                "worker/heartbeat.py",
+                "self._healthy_since is None or self._is_late(now) else",
+                "self._healthy_since is None else",
+            )
+        ],
+        tests=["worker/test_heartbeat.py::test_there_is_no_trust_after_a_host_stood_still"],
+    ),
+    Guard(
+        "trust begins anew with the first heartbeat after a host stood still",
+        edits=[Edit("worker/heartbeat.py", "            or self._is_late(time.monotonic())\n")],
+        tests=["worker/test_heartbeat.py::test_there_is_no_trust_after_a_host_stood_still"],
+    ),
+    *each_database(
+        "a lease holds until its very end",
+        tests=["store/test_workers.py::test_a_lease_holds_until_its_very_end"],
+        on_postgresql=[postgresql("lose_workers", "(expires_at < COALESCE(", "(expires_at <= COALESCE(")],
+        on_sqlite=[sqlite("lose_workers", "(expires_at < :now", "(expires_at <= :now")],
+    ),
+    *each_database(
+        "a worker whose jobs were not rescued yet is not forgotten",
+        tests=["store/test_workers.py::test_a_worker_whose_jobs_were_not_rescued_yet_is_kept"],
+        on_postgresql=[
+            postgresql("purge_workers", "WHERE state = 'running' AND worker_id = worker.id", "WHERE false")
+        ],
+        on_sqlite=[
+            sqlite(
+                "purge_workers",
+                "WHERE job.state = 'running' AND job.worker_id = django_jobs_worker.id",
+                "WHERE false",
+            )
+        ],
+    ),
     # -- rescue --
     Guard(
         "a rescue looks again under the row's lock (PostgreSQL)",
@@ -91,6 +138,12 @@ GUARDS = (
         "a rescue waits for nobody (PostgreSQL)",
         edits=[postgresql("rescue", "FOR UPDATE SKIP LOCKED", "FOR UPDATE")],
         tests=[f"{RACES}::test_a_rescue_skips_what_is_being_finished"],
+        databases=["postgresql"],
+    ),
+    Guard(
+        "a heartbeat of the same moment keeps a worker (PostgreSQL)",
+        edits=[postgresql("lose_workers", "    FOR UPDATE SKIP LOCKED\n")],
+        tests=[f"{RACES}::test_a_worker_whose_heartbeat_is_being_stored_is_not_lost"],
         databases=["postgresql"],
     ),
     *each_database(
