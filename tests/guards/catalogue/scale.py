@@ -80,15 +80,13 @@ PLANNED = (
             ("merge_metadata", "patch"),
         ]
     ),
+    # Those with a fence expect few rows whatever they are told; these must not be told how many.
     *(
         _postgresql(
             f"{file} hides from the planner how many rows it is about", file,
-            f"(SELECT :ids::bigint[]){more}", f":ids::bigint[]{more}", SITES_PLANS,
+            "(SELECT :ids::bigint[])", ":ids::bigint[]", SITES_PLANS,
         )
-        for file, more in [
-            ("finish", ", (SELECT :claims"), ("complete", ", (SELECT :claims"), ("release", ", (SELECT :claims"),
-            ("merge_metadata", ", (SELECT :claims"), ("cancel", ""), ("retry", ""), ("update", ""),
-        ]
+        for file in ("cancel", "retry", "update")
     ),
     _postgresql(
         "cancel looks rows up one by one", "cancel",
@@ -122,6 +120,14 @@ PLANNED = (
     ),
     _postgresql(
         "a promotion is in the order of its index", "promote", "    ORDER BY run_after, id\n", "    ORDER BY id\n"
+    ),
+    _postgresql(
+        "a heartbeat finds cancel requests by their index", "heartbeat",
+        "WHERE state = 'running' AND worker_id", "WHERE worker_id",
+    ),
+    _postgresql(
+        "a rescue is by the index of running jobs", "rescue",
+        "state = 'running' AND worker_id = lost.worker_id", "state LIKE 'running' AND worker_id = lost.worker_id",
     ),
     *(
         Guard(
@@ -169,6 +175,15 @@ PLANNED = (
     _sqlite(
         "a purge is by the index of finished jobs", "purge",
         "finalized_at IS NOT NULL AND finalized_at <= :older_than", "finalized_at || '' <= :older_than",
+    ),
+    _sqlite(
+        "a heartbeat finds cancel requests by their index", "heartbeat",
+        "WHERE state = 'running' AND worker_id", "WHERE worker_id",
+    ),
+    _sqlite(
+        "a rescue is by the index of running jobs", "rescue",
+        "job.state = 'running' AND job.worker_id = lost.worker_id",
+        "job.state LIKE 'running' AND job.worker_id = lost.worker_id",
     ),
     _sqlite(
         "a promotion is in the order of its index", "promote",
