@@ -96,11 +96,6 @@ PLANNED = (
         SITES_PLANS,
     ),
     _postgresql(
-        "retry looks rows up one by one", "retry",
-        "WHERE id = wanted.id FOR UPDATE", "WHERE id IN (SELECT unnest(:ids::bigint[])) AND id = wanted.id FOR UPDATE",
-        SITES_PLANS,
-    ),
-    _postgresql(
         "retry finds who holds the key by the index of held keys", "retry", " AND live.holds_key", "",
         PLANS, SITES_PLANS,
     ),
@@ -115,8 +110,7 @@ PLANNED = (
         "state = 'available' AND queue_name", "state LIKE 'available' AND queue_name",
     ),
     _postgresql(
-        "a purge is by the index of finished jobs", "purge",
-        "state = :state AND finalized_at IS NOT NULL\n", "state = :state\n",
+        "a purge is in the order of its index", "purge", "    ORDER BY state, finalized_at, id\n", "    ORDER BY id\n"
     ),
     _postgresql(
         "a promotion is in the order of its index", "promote", "    ORDER BY run_after, id\n", "    ORDER BY id\n"
@@ -129,14 +123,17 @@ PLANNED = (
         "a rescue is by the index of running jobs", "rescue",
         "state = 'running' AND worker_id = lost.worker_id", "state LIKE 'running' AND worker_id = lost.worker_id",
     ),
-    *(
-        Guard(
-            f"in a worker's session {setting} is off",
-            [Edit("store/postgresql_session.py", f'    "{setting}": "off",\n')],
-            [PLANS],
-            ["postgresql"],
-        )
-        for setting in ("enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin")
+    Guard(
+        "in a worker's session the ways that are never right are closed",
+        [
+            Edit(
+                "store/postgresql_session.py",
+                '    "enable_seqscan": "off",\n    "enable_bitmapscan": "off",\n    "enable_hashjoin": "off",\n'
+                '    "enable_mergejoin": "off",\n',
+            )
+        ],
+        [PLANS],
+        ["postgresql"],
     ),
     _sqlite(
         "a claim is in the order of its index", "claim",
