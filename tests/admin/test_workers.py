@@ -166,6 +166,7 @@ def test_each_needs_the_permission_a_post_and_a_token(view: str) -> None:
     client = Client()
     client.force_login(user_with("view_worker", "pause_queue", "purge_job", "cancel_job", "run_schedule"))
     assert client.post(address).status_code == 403
+    assert client.get(address).status_code == (403 if view == "stop" else 405)
     strict = Client(enforce_csrf_checks=True)
     strict.force_login(user_with("view_worker", "control_worker"))
     assert strict.post(address).status_code == 403

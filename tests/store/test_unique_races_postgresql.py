@@ -381,27 +381,44 @@ def test_a_deadlock_over_what_the_transaction_had_before_is_told_soon(
 
 
 def test_bulk_inserts_finishes_and_purges_overlap_without_a_deadlock(open_store, make, clock):
-    keys = [f"key {number}" for number in range(60)]
+    """In rounds, at whose beginning all keys are free: so both who enqueue take them at once."""
+    rounds, keys = 10, [f"key {number}" for number in range(200)]
     worker = make.worker()
     barrier = threading.Barrier(4)
 
+    def in_rounds(act, at_the_end=lambda number: None):
+        try:
+            for number in range(rounds):
+                barrier.wait(TIMEOUT)
+                act(number)
+                barrier.wait(TIMEOUT)
+                at_the_end(number)
+        except BaseException:
+            barrier.abort()
+            raise
+
     def enqueue(store, order):
-        barrier.wait(TIMEOUT)
-        for _ in range(15):
-            store.insert_many([KEYED._replace(unique_key=key) for key in order])
+        in_rounds(lambda _: store.insert_many([KEYED._replace(unique_key=key) for key in order]))
 
     def work(store):
-        barrier.wait(TIMEOUT)
-        for number in range(30):
-            kind = FAILED if number % 3 == 0 else "completed"
-            store.finish([outcome(job, kind) for job in store.claim(worker, "default", 40)])
+        def finish(number):
+            jobs = store.claim(worker, "default", 40)
+            store.finish([outcome(job, FAILED if number % 3 == 0 else "completed") for job in jobs])
+            return jobs
+
+        def finish_all(number):
+            while finish(number):
+                pass
+
+        in_rounds(finish, finish_all)
 
     def tidy(store):
-        barrier.wait(TIMEOUT)
-        for _ in range(15):
+        def purge_and_retry(number):
             store.purge("completed", 0.0)
             ids = [job.id for job in store.insert_many([KEYED._replace(unique_key=key) for key in keys[::3]])]
             store.retry([*ids, *range(max(ids) - 50, max(ids))])
+
+        in_rounds(purge_and_retry)
 
     with ThreadPoolExecutor(4) as pool:
         for future in [

@@ -52,7 +52,6 @@ GUARDS = (
             STORM,
             "store/test_concurrency.py::test_every_job_runs_exactly_once",
             "store/test_concurrency.py::test_claims_at_once_never_exceed_their_limit",
-            "worker/test_processes.py::test_four_workers_share_the_work",
         ],
         databases=["postgresql"],
     ),

@@ -14,10 +14,7 @@ GUARDS = (
                 "return None if now is None else now.isoformat()",
             )
         ],
-        tests=[
-            "hostile/test_found.py::test_an_offset_that_postgresql_does_not_have",
-            "hostile/test_enqueue.py::test_any_value_of_one_option",
-        ],
+        tests=["hostile/test_found.py::test_an_offset_that_postgresql_does_not_have"],
         databases=["postgresql"],
     ),
     Guard(

@@ -130,6 +130,17 @@ GUARDS = (
     Guard(
         "the greatest number of claims keeps no other job from being claimed (PostgreSQL)",
         [Edit("sql/postgresql/claim.sql", "claims = claims % 2147483647 + 1", "claims = claims + 1")],
+        ["hostile/test_found.py::test_the_greatest_number_of_claims_begins_again"],
+        ["postgresql"],
+    ),
+    Guard(
+        "a time that Python does not have hides no claim (PostgreSQL)",
+        [
+            Edit(
+                "store/postgresql_session.py",
+                '    context.adapters.register_loader("timestamptz", TextLoader)\n',
+            )
+        ],
         [f"{ROWS}::test_the_worker"],
         ["postgresql"],
     ),

@@ -81,26 +81,19 @@ PLANNED = (
             ("merge_metadata", "patch"),
         ]
     ),
+    # Those with a fence expect few rows whatever they are told; these must not be told how many.
     *(
         _postgresql(
             f"{file} hides from the planner how many rows it is about", file,
-            f"(SELECT :ids::bigint[]){more}", f":ids::bigint[]{more}", SITES_PLANS,
+            "(SELECT :ids::bigint[])", ":ids::bigint[]", SITES_PLANS,
         )
-        for file, more in [
-            ("finish", ", (SELECT :claims"), ("complete", ", (SELECT :claims"), ("release", ", (SELECT :claims"),
-            ("merge_metadata", ", (SELECT :claims"), ("cancel", ""), ("retry", ""), ("update", ""),
-        ]
+        for file in ("cancel", "retry", "update")
     ),
     _postgresql(
         "cancel looks rows up one by one", "cancel",
         "FROM unnest((SELECT :ids::bigint[])) AS wanted (id)\n"
         "    CROSS JOIN LATERAL (SELECT id FROM django_jobs_job WHERE id = wanted.id FOR UPDATE) AS job\n",
         "FROM django_jobs_job AS job WHERE job.id IN (SELECT unnest(:ids::bigint[])) FOR UPDATE\n",
-        SITES_PLANS,
-    ),
-    _postgresql(
-        "retry looks rows up one by one", "retry",
-        "WHERE id = wanted.id FOR UPDATE", "WHERE id IN (SELECT unnest(:ids::bigint[])) AND id = wanted.id FOR UPDATE",
         SITES_PLANS,
     ),
     _postgresql(
@@ -118,20 +111,30 @@ PLANNED = (
         "state = 'available' AND queue_name", "state LIKE 'available' AND queue_name",
     ),
     _postgresql(
-        "a purge is by the index of finished jobs", "purge",
-        "state = :state AND finalized_at IS NOT NULL\n", "state = :state\n",
+        "a purge is in the order of its index", "purge", "    ORDER BY state, finalized_at, id\n", "    ORDER BY id\n"
     ),
     _postgresql(
         "a promotion is in the order of its index", "promote", "    ORDER BY run_after, id\n", "    ORDER BY id\n"
     ),
-    *(
-        Guard(
-            f"in a worker's session {setting} is off",
-            [Edit("store/postgresql_session.py", f'    "{setting}": "off",\n')],
-            [PLANS],
-            ["postgresql"],
-        )
-        for setting in ("enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin")
+    _postgresql(
+        "a heartbeat finds cancel requests by their index", "heartbeat",
+        "WHERE state = 'running' AND worker_id", "WHERE worker_id",
+    ),
+    _postgresql(
+        "a rescue is by the index of running jobs", "rescue",
+        "state = 'running' AND worker_id = lost.worker_id", "state LIKE 'running' AND worker_id = lost.worker_id",
+    ),
+    Guard(
+        "in a worker's session the ways that are never right are closed",
+        [
+            Edit(
+                "store/postgresql_session.py",
+                '    "enable_seqscan": "off",\n    "enable_bitmapscan": "off",\n    "enable_hashjoin": "off",\n'
+                '    "enable_mergejoin": "off",\n',
+            )
+        ],
+        [PLANS],
+        ["postgresql"],
     ),
     _sqlite(
         "a claim is in the order of its index", "claim",
@@ -180,6 +183,15 @@ PLANNED = (
     _sqlite(
         "a purge is by the index of finished jobs", "purge",
         "finalized_at IS NOT NULL AND finalized_at <= :older_than", "finalized_at || '' <= :older_than",
+    ),
+    _sqlite(
+        "a heartbeat finds cancel requests by their index", "heartbeat",
+        "WHERE state = 'running' AND worker_id", "WHERE worker_id",
+    ),
+    _sqlite(
+        "a rescue is by the index of running jobs", "rescue",
+        "job.state = 'running' AND job.worker_id = lost.worker_id",
+        "job.state LIKE 'running' AND job.worker_id = lost.worker_id",
     ),
     _sqlite(
         "a promotion is in the order of its index", "promote",
