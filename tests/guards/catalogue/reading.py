@@ -14,6 +14,10 @@ ASKED = (
     "worker/producer/test_which_queues.py"
     "::test_where_asking_is_slow_it_asks_less_often_and_claims_from_what_wake_ups_name"
 )
+SEARCHED = (
+    "worker/keeper/test_rescuing.py"
+    "::test_where_that_takes_long_it_is_done_in_a_part_of_the_time_unless_somebody_is_lost"
+)
 IN_TURN = (
     "worker/test_retention.py"
     "::test_full_batches_follow_each_other_and_after_one_that_is_not_the_next_round_begins_anew"
@@ -115,5 +119,19 @@ GUARDS = (
             )
         ],
         tests=[ASKED],
+    ),
+    Guard(
+        "a search for claims of workers that are gone takes a part of the time",
+        edits=[Edit("worker/keeper.py", "if not lost and began < self._search_at:", "if False:")],
+        tests=[SEARCHED],
+    ),
+    Guard(
+        "a worker that is taken for lost is rescued at once",
+        edits=[
+            Edit(
+                "worker/keeper.py", "if not lost and began < self._search_at:", "if began < self._search_at:"
+            )
+        ],
+        tests=[SEARCHED],
     ),
 )
