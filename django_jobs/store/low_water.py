@@ -58,10 +58,9 @@ class LowWater:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._queues: dict[str, _Marks] = {}
-        self._slow: set[str] = set()  # where the last claim from the beginning on was slow
-        self._passed_over: set[str] = (
-            set()
-        )  # where the last claim, from marks on, did not get all that it asked for
+        self._slow: dict[str, float] = {}  # where the last claim from the beginning on was slow: what it took
+        # Where the last claim, from marks on, did not get all that it asked for.
+        self._passed_over: set[str] = set()
         # What the last claim from marks on took, but for its jobs: where the database is far away, as long as any.
         self._marked = 0.0
 
@@ -70,16 +69,17 @@ class LowWater:
         self._passed_over.discard(queue_name)
         if seconds < SLOW_SECONDS + SLOW_SECONDS_PER_JOB * len(jobs) + 2 * self._marked:
             self._queues.pop(queue_name, None)
-            self._slow.discard(queue_name)
+            self._slow.pop(queue_name, None)
             return
-        if queue_name not in self._slow:  # once may be chance
-            if len(self._slow) >= MOST_QUEUES:
-                for known in (self._slow, self._queues, self._passed_over):
-                    known.clear()
-            self._slow.add(queue_name)
+        before = self._slow.get(queue_name)
+        if before is None and len(self._slow) >= MOST_QUEUES:
+            for known in (self._slow, self._queues, self._passed_over):
+                known.clear()
+        self._slow[queue_name] = seconds
+        if before is None:  # once may be chance, and so may be how slow it was
             return
         marks = self._queues.setdefault(queue_name, _Marks(0.0))
-        marks.until = self._clock() + min(seconds / BEGINNINGS_PART, BEGINNINGS_SECONDS)
+        marks.until = self._clock() + min(min(before, seconds) / BEGINNINGS_PART, BEGINNINGS_SECONDS)
         marks.rise(jobs)
 
     def went_on(self, queue_name: str, seconds: float, jobs: Sequence[JobRow], is_full: bool) -> None:

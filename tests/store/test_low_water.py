@@ -102,9 +102,17 @@ def test_the_beginning_is_looked_at_in_a_twentieth_of_the_time(water, clock):
 
 def test_and_once_a_minute_however_slow_it_is(water, clock):
     water.began("mail", 100.0, [at(1)])
+    water.began("mail", 100.0, [at(1)])
     clock.now += module.BEGINNINGS_SECONDS - 0.1
     assert water.parts("mail")
     clock.now += 0.2
+    assert water.parts("mail") == []
+
+
+def test_of_two_slow_claims_the_quicker_one_counts(water, clock):
+    """The machine stood still."""
+    water.began("mail", 50 * SLOW, [at(1)])
+    clock.now += SLOW * 20 + 0.1
     assert water.parts("mail") == []
 
 
