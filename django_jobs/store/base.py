@@ -117,6 +117,16 @@ class Store(ScheduleStatements, StatisticsStatements, BulkStatements, WorkerStat
         :param epoch: nothing is claimed when a heartbeat of the worker has told of a later one.
         """
 
+    #: Whether who claims claims again after :meth:`seconds_until_claim`. Else no claim passes over a job.
+    claims_again = False
+
+    def seconds_until_claim(self, queue_name: str) -> float | None:
+        """Seconds until a claim may find what the last one of this queue passed over; None: it passed over nothing.
+
+        Where claims are dear, what became available again before their place is looked for in a part of the time only.
+        """
+        return None
+
     @abstractmethod
     def finish(
         self, outcomes: Sequence[Outcome], now: dt.datetime | None = None, whole_rows: bool = False

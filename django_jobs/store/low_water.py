@@ -16,8 +16,9 @@ from django_jobs.store.rows import ID, PRIORITY, RUN_AFTER, JobRow
 # A claim that takes this much longer than two from the marks on has read more than it should.
 SLOW_SECONDS = 0.001
 SLOW_SECONDS_PER_JOB = 0.0001
-# What became available again behind the marks is looked for in this part of the time.
+# What became available again behind the marks is looked for in this part of the time, and after so many seconds.
 BEGINNINGS_PART = 0.05
+BEGINNINGS_SECONDS = 60.0
 # With jobs of more priorities than this, only the highest are marked.
 MOST_MARKS = 20
 # With more slow queues than this, all are forgotten: there may be one for each of a million users.
@@ -57,30 +58,45 @@ class LowWater:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._queues: dict[str, _Marks] = {}
-        self._slow: set[str] = set()  # where the last claim from the beginning on was slow
+        self._slow: dict[str, float] = {}  # where the last claim from the beginning on was slow: what it took
+        # Where the last claim, from marks on, did not get all that it asked for.
+        self._passed_over: set[str] = set()
         # What the last claim from marks on took, but for its jobs: where the database is far away, as long as any.
         self._marked = 0.0
 
     def began(self, queue_name: str, seconds: float, jobs: Sequence[JobRow]) -> None:
         """Jobs were claimed from the beginning on, in that time. Slow again: set marks. Quick: drop them."""
+        self._passed_over.discard(queue_name)
         if seconds < SLOW_SECONDS + SLOW_SECONDS_PER_JOB * len(jobs) + 2 * self._marked:
             self._queues.pop(queue_name, None)
-            self._slow.discard(queue_name)
+            self._slow.pop(queue_name, None)
             return
-        if queue_name not in self._slow:  # once may be chance
-            if len(self._slow) >= MOST_QUEUES:
-                self._slow.clear()
-                self._queues.clear()
-            self._slow.add(queue_name)
+        before = self._slow.get(queue_name)
+        if before is None and len(self._slow) >= MOST_QUEUES:
+            for known in (self._slow, self._queues, self._passed_over):
+                known.clear()
+        self._slow[queue_name] = seconds
+        if before is None:  # once may be chance, and so may be how slow it was
             return
         marks = self._queues.setdefault(queue_name, _Marks(0.0))
-        marks.until = self._clock() + seconds / BEGINNINGS_PART
+        marks.until = self._clock() + min(min(before, seconds) / BEGINNINGS_PART, BEGINNINGS_SECONDS)
         marks.rise(jobs)
 
-    def went_on(self, queue_name: str, seconds: float, jobs: Sequence[JobRow]) -> None:
+    def went_on(self, queue_name: str, seconds: float, jobs: Sequence[JobRow], is_full: bool) -> None:
         """Jobs were claimed from the marks on: of their priorities, none before them is left."""
         self._marked = max(0.0, seconds - SLOW_SECONDS_PER_JOB * len(jobs))
         self._queues[queue_name].rise(jobs)
+        if is_full:
+            self._passed_over.discard(queue_name)
+        else:
+            self._passed_over.add(queue_name)
+
+    def seconds_until_beginning(self, queue_name: str) -> float | None:
+        """Seconds until a claim begins at the beginning, and so finds what the last one may have passed over; None: it
+        passed over nothing, or got all that it asked for."""
+        if queue_name not in self._passed_over:
+            return None
+        return max(0.0, self._queues[queue_name].until - self._clock())
 
     def parts(self, queue_name: str) -> list[Part]:
         """Where to claim from: the whole range of priorities, the highest first. Empty: from the beginning."""

@@ -123,8 +123,8 @@ class PostgreSQLStore(Store):
                 ids=array_literal(ids),
             )
             jobs = claimed(rows, alike_after(worker_id, queue_name))
-            water.went_on(queue_name, time.monotonic() - began, jobs)
-            if jobs:
+            water.went_on(queue_name, time.monotonic() - began, jobs, len(jobs) == limit)
+            if jobs or self.claims_again:
                 return jobs
             # What made somebody look may lie before the marks.
             began = time.monotonic()
@@ -132,6 +132,9 @@ class PostgreSQLStore(Store):
         jobs = claimed(rows, alike_after(worker_id, queue_name))
         water.began(queue_name, time.monotonic() - began, jobs)
         return jobs
+
+    def seconds_until_claim(self, queue_name: str) -> float | None:
+        return self.low_water.seconds_until_beginning(queue_name)
 
     def insert_many(self, new: Sequence[NewJob], now: dt.datetime | None = None) -> list[JobRow]:
         if not new:

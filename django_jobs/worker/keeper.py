@@ -34,6 +34,8 @@ BATCH = 1000
 HELD_SECONDS = 0.05
 # Rescued jobs come back spread over this part of a lease.
 RESCUE_SPREAD = 1 / 3
+# While nobody is lost, claims of workers that are gone are looked for in this part of the time, and once in a lease.
+SEARCH_PART = 0.05
 LEASE_OVER = "The worker's lease ran out."
 
 
@@ -77,7 +79,7 @@ class Keeper(Part):
         self._worker_id = worker_id
         self._using = using
         self.ticker = ticker
-        self._renew_at = self._rescue_at = self._purge_at = 0.0
+        self._renew_at = self._rescue_at = self._search_at = self._purge_at = 0.0
         self._failed_rescues = 0
 
     @property
@@ -105,6 +107,7 @@ class Keeper(Part):
         held = self.store.acquire_leadership(LEADERSHIP, self.holder, self.lease * LEADERSHIP_PART)
         if (held is not None) != self.leads:
             logger.debug("This worker %s the keeper", "becomes" if held else "is no longer")
+            self._search_at = 0.0  # the one before may have taken workers for lost, and not have got further
         self.leads = held is not None
         if held is not None:
             self.term = held.term
@@ -156,8 +159,13 @@ class Keeper(Part):
             self._rescue_at = time.monotonic() + min(pause_after(self._failed_rescues), interval)
 
     def rescue(self) -> None:
-        """End the claims of workers whose lease ran out, and of those that have no row."""
-        for worker in self.store.lose_workers(witness=self._worker_id()):
+        """End the claims of workers whose lease ran out, and of those that are gone otherwise.
+
+        Those are looked for less often where that takes long: beside a transaction that is open for long, it reads what
+        all workers have run that have stopped since.
+        """
+        lost = self.store.lose_workers(witness=self._worker_id())
+        for worker in lost:
             logger.warning(
                 "Worker %d (%s, process %d) is lost: its lease ended at %s. Its jobs are made available again.",
                 worker.id,
@@ -165,9 +173,21 @@ class Keeper(Part):
                 worker.pid,
                 worker.expires_at,
             )
+        began = time.monotonic()
+        if not lost and began < self._search_at:
+            return
+        self._search_at = 0.0  # should it fail
+        if not self._end_claims():
+            now = time.monotonic()
+            self._search_at = now + min((now - began) / SEARCH_PART, self.lease)
+
+    def _end_claims(self) -> bool:
+        """End the claims of workers that are gone; whether there were any."""
+        found = False
         while jobs := self.store.rescue(
             BATCH, self.lease * RESCUE_SPREAD, reason=LEASE_OVER, most_errors=conf.get("MAX_ERRORS")
         ):
+            found = True
             for job in jobs:
                 logger.warning(
                     "Job %d %s (attempt %d of %d) of lost worker %s is now %s",
@@ -177,6 +197,7 @@ class Keeper(Part):
             tell_of_lost(jobs, LEASE_OVER, self._using)
             if len(jobs) < BATCH or self._stopping.is_set():
                 break
+        return found
 
     def purge(self) -> bool:
         """Delete finished jobs and statistics past their retention, and old workers; whether there is more to do."""

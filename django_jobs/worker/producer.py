@@ -13,7 +13,7 @@ from django_jobs.store.rows import QUEUE_NAME, WORKER_ID, JobRow
 from django_jobs.worker.buffer import Buffer
 from django_jobs.worker.lost_answers import Epoch, LostAnswers
 from django_jobs.worker.options import EVERY_QUEUE, Pool
-from django_jobs.worker.parts import Part
+from django_jobs.worker.parts import Part, until
 from django_jobs.worker.recycling import Allowance
 
 logger = logging.getLogger("django_jobs.worker")
@@ -27,8 +27,10 @@ CLAIM_JOBS = 1000
 CLAIM_SECONDS_PER_JOB = 0.00003
 LONGEST_LAG = 1.0
 MOST_TIMES = 4
-# While claims are full, the queues that have jobs are asked for this often, not before every claim.
+# While claims are full, the queues that have jobs are asked for this often, not before every claim; where that is slow,
+# in this part of the time. What wake-ups name is claimed from in any case.
 ASK_SECONDS = 0.25
+ASK_PART = 0.05
 # Buffered jobs that no executor has come for in this time are given back, for another worker.
 STALE_SECONDS = 1.0
 
@@ -98,7 +100,11 @@ class Producer(Part):
         self._full = False  # the last claim got all that it asked for
         self._waiting: list[str] = []  # queues that had jobs when last asked, and when that was
         self._asked_at = 0.0
+        self._asking = 0.0  # seconds that it took
         self._named: set[str] = set()  # queues that wake-ups have named since
+        self._again: dict[
+            str, float
+        ] = {}  # queues of which a claim may have passed over jobs: when to claim again
         self._ask = True  # something else than a named queue calls for a look
         self._done, self._seconds, self._mean = 0, 0.0, 0.0
         self._lag = 0.0  # seconds that a claim takes beyond what its jobs account for
@@ -132,7 +138,7 @@ class Producer(Part):
     @property
     def found_nothing(self) -> bool:
         """Whether the last look at the queues found no job, and nothing has called for another look since."""
-        return self._empty and not self._awake.is_set() and not self._unanswered.awaited
+        return self._empty and not self._awake.is_set() and not self._again and not self._unanswered.awaited
 
     def look(self, queue_name: str | None = None) -> None:
         """There may be work (in ``queue_name``): claim as soon as there is room."""
@@ -161,6 +167,8 @@ class Producer(Part):
         self._find_unanswered()
         if time.monotonic() - self._looked_at >= self.situation.poll_interval:
             self._empty = False
+        if self._again:
+            self._name_again()
         wanted = self.wanted()
         if self._empty or wanted <= 0 or not self.situation.may_claim:
             self._rest(self._patience(wanted))
@@ -171,6 +179,14 @@ class Producer(Part):
             self._empty = True
             if looks != self._looks:  # set first and compared after: a wake-up of this moment is not lost
                 self._empty = False
+
+    def _name_again(self) -> None:
+        """Look, as after a wake-up, at queues of which a claim may have passed over jobs, when their time has come."""
+        due = [name for name, at in self._again.items() if until(at) == 0.0]
+        for name in due:
+            del self._again[name]
+            self._named.add(name)
+            self._empty = False
 
     def wanted(self) -> int:
         """How many jobs there is room for: executors that wait, and the look-ahead, less what is buffered."""
@@ -210,6 +226,8 @@ class Producer(Part):
     def _patience(self, wanted: int) -> float:
         """Seconds to wait: until the next poll, or until what is buffered may have gone stale."""
         poll = max(0.01, self._looked_at + self.situation.poll_interval - time.monotonic())
+        if self._again:
+            poll = min(poll, max(0.001, until(min(self._again.values()))))
         if not self.situation.may_claim or wanted <= 0:
             poll = max(poll, self.situation.poll_interval)
         seconds = self._unanswered.seconds_until_look()
@@ -238,6 +256,9 @@ class Producer(Part):
                 self._unanswered.failed(worker_id, queue, epoch)
                 raise
             self._took(time.monotonic() - began, len(jobs))
+            self._again.pop(queue, None)
+            if (seconds := store.seconds_until_claim(queue)) is not None:
+                self._again[queue] = time.monotonic() + seconds
             if jobs:
                 self._unanswered.answered(jobs)
             if self._stopping.is_set() or not self.situation.may_claim:
@@ -263,7 +284,9 @@ class Producer(Part):
         every = EVERY_QUEUE in self.pool.queues
         if not every and not store.probe_before_claim:
             names = list(self.pool.queues)
-        elif self._full and self._looked_at - self._asked_at < ASK_SECONDS:
+        elif self._full and self._looked_at - self._asked_at < max(ASK_SECONDS, self._asking / ASK_PART):
+            if self._named and not store.probe_before_claim:
+                self._waiting = sorted({*self._waiting, *_taken_out(self._named)})
             names = self._waiting  # there was more than could be claimed a moment ago
         elif self._knows(store):
             names = self._waiting = sorted(_taken_out(self._named))
@@ -271,11 +294,13 @@ class Producer(Part):
             # Forgotten first: a wake-up of this moment is in the answer, or comes after it.
             self._ask = False
             self._named.clear()
+            began = time.monotonic()
             names = self._waiting = [
                 name
                 for name in store.waiting_queues()
                 if name in self.pool.queues or (every and name not in self.elsewhere)
             ]
+            self._asking = time.monotonic() - began
             self._asked_at = self._looked_at
         return [name for name in names if name not in self.situation.paused]
 
@@ -341,6 +366,7 @@ class Producer(Part):
         """The producer's own store."""
         if self._store is None:
             self._store = self._open_store()
+            self._store.claims_again = True
         return self._store
 
     def close(self) -> None:

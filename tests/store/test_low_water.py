@@ -84,7 +84,7 @@ def test_the_parts_are_the_whole_range(water, marked):
 
 def test_the_marks_rise_with_the_claims_from_them_on(water):
     water.began("mail", SLOW, [at(1)])
-    water.went_on("mail", QUICK, [at(7, 5), at(8, 0, 3)])
+    water.went_on("mail", QUICK, [at(7, 5), at(8, 0, 3)], True)
 
     assert [part[2:] for part in water.parts("mail") if part.moment] == [
         ("2031-05-06 07:08:00.000000+00", 7),
@@ -98,6 +98,38 @@ def test_the_beginning_is_looked_at_in_a_twentieth_of_the_time(water, clock):
     assert water.parts("mail")
     clock.now += 0.2
     assert water.parts("mail") == []
+
+
+def test_and_once_a_minute_however_slow_it_is(water, clock):
+    water.began("mail", 100.0, [at(1)])
+    water.began("mail", 100.0, [at(1)])
+    clock.now += module.BEGINNINGS_SECONDS - 0.1
+    assert water.parts("mail")
+    clock.now += 0.2
+    assert water.parts("mail") == []
+
+
+def test_of_two_slow_claims_the_quicker_one_counts(water, clock):
+    """The machine stood still."""
+    water.began("mail", 50 * SLOW, [at(1)])
+    clock.now += SLOW * 20 + 0.1
+    assert water.parts("mail") == []
+
+
+def test_a_claim_that_did_not_get_all_may_have_passed_over_jobs_until_one_from_the_beginning(water, clock):
+    water.began("mail", SLOW, [at(1)])
+    assert water.seconds_until_beginning("mail") is None
+    water.went_on("mail", QUICK, [at(2)], False)
+    assert water.seconds_until_beginning("mail") == pytest.approx(SLOW * 20)
+    assert water.seconds_until_beginning("other") is None
+
+    water.went_on("mail", QUICK, [at(3)], True)
+    assert water.seconds_until_beginning("mail") is None, "there may be more, so it is claimed again at once"
+    water.went_on("mail", QUICK, [], False)
+    clock.now += SLOW * 20 + 1
+    assert water.seconds_until_beginning("mail") == 0
+    water.began("mail", SLOW, [])
+    assert water.seconds_until_beginning("mail") is None
 
 
 def test_claims_that_are_quick_again_have_no_marks(water):
@@ -125,7 +157,7 @@ def test_many_jobs_may_take_longer(water):
 
 def test_where_the_database_is_far_away_marks_are_tried_once(water):
     water.began("mail", 0.1, [at(1)])
-    water.went_on("mail", 0.1, [at(2)])
+    water.went_on("mail", 0.1, [at(2)], True)
     water.began("mail", 0.1, [at(3)])
     assert water.parts("mail") == []
 

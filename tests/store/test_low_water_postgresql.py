@@ -16,7 +16,7 @@ def slow(monkeypatch):
     began = module.LowWater.began
 
     def began_again(self, queue_name, *more):
-        self._slow.add(queue_name)
+        self._slow[queue_name] = 1e9
         began(self, queue_name, *more)
 
     monkeypatch.setattr(module.LowWater, "began", began_again)
@@ -81,6 +81,25 @@ def test_what_became_available_behind_the_marks_is_claimed_when_nothing_else_is_
     assert claim() == ([first], ["claim_on", "claim"])
     assert jobs == []
     assert second
+
+
+def test_who_claims_again_is_told_when_and_until_then_the_beginning_is_not_read(
+    make, claim, store, monkeypatch
+):
+    store.claims_again = True
+    first, second, third, last = (job.id for job in make.insert(4))
+    assert claim() == ([first], ["claim"])
+    update([first], state="available", attempt=0)
+    assert claim(2) == ([second, third], ["claim_on"])
+    assert store.seconds_until_claim("default") is None, "it got all that it asked for"
+    assert claim(2) == ([last], ["claim_on"])
+    assert claim() == ([], ["claim_on"])
+    assert 0 < store.seconds_until_claim("default") <= module.BEGINNINGS_SECONDS
+
+    monkeypatch.setattr(store.low_water, "_clock", lambda: float("inf"))
+    assert store.seconds_until_claim("default") == 0
+    assert claim() == ([first], ["claim"])
+    assert store.seconds_until_claim("default") is None
 
 
 def test_and_in_time_while_other_jobs_keep_coming(make, claim, store, monkeypatch):

@@ -118,6 +118,7 @@ class FakeStore:
         self.late_faults: dict[str, list[BaseException]] = defaultdict(list)
         self.opened = 0
         self.closed = 0
+        self.passed_over: dict[str, float] = {}  # by queue: after which time a claim finds more
         self.session = SimpleNamespace(statements=0, connects=0)
         self.moment = NOW  # of the last claim
         self.add(jobs)
@@ -184,6 +185,9 @@ class FakeStore:
                 claimed.append(job)
         self._leave("claim", worker_id, queue_name, limit)
         return claimed
+
+    def seconds_until_claim(self, queue_name: str) -> float | None:
+        return self.passed_over.get(queue_name)
 
     def running(self, worker_id: int, after: int = 0, limit: int = 1000) -> list[JobRow]:
         self._enter("running", worker_id, after, limit)

@@ -194,3 +194,27 @@ def test_wake_ups_do_not_bypass_the_back_off_of_maintenance(work, define, monkey
         eventually(lambda number=number: len(woken) >= heard + number)
 
     assert len(tries) == 1
+
+
+@pytest.mark.postgresql
+@pytest.mark.parametrize("queues", [("*",), ("default",)])
+def test_what_becomes_available_again_behind_the_marks_is_run_in_time(work, define, monkeypatch, queues):
+    # Each claim is a slow one, so from the second on there are marks; they stand for a second.
+    monkeypatch.setattr(low_water, "SLOW_SECONDS", -1.0)
+    monkeypatch.setattr(low_water, "BEGINNINGS_PART", 1e-12)
+    monkeypatch.setattr(low_water, "BEGINNINGS_SECONDS", 1.0)
+    nothing = define(lambda: None, name="tests.nothing")
+    work(*queues)
+    jobs = []
+    for number in range(1, 5):
+        jobs.append(nothing.enqueue())
+        eventually(lambda number=number: completed() == number)
+
+    # As if its transaction, which began early, had committed only now.
+    first = Job.objects.filter(pk=jobs[0].id)
+    first.update(state="available", finalized_at=None, attempt=0)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_notify('django_jobs', '+default')")
+
+    eventually(lambda: completed() == 4)
+    assert first.get().claims == 2

@@ -111,7 +111,8 @@ PLANNED = (
         "state = 'available' AND queue_name", "state LIKE 'available' AND queue_name",
     ),
     _postgresql(
-        "a purge is in the order of its index", "purge", "    ORDER BY state, finalized_at, id\n", "    ORDER BY id\n"
+        "a purge is in the order of the index of finished jobs", "purge",
+        "    ORDER BY state, finalized_at, id\n", "    ORDER BY id\n",
     ),
     _postgresql(
         "a promotion is in the order of its index", "promote", "    ORDER BY run_after, id\n", "    ORDER BY id\n"

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from django.db import connection
 from django.db.utils import OperationalError
 
+from django_jobs.store.selecting import Found, Position
 from django_jobs.worker import parts
 from tests.waiting import eventually
 from tests.worker.fakes import TIMEOUT
@@ -74,12 +75,12 @@ def test_a_stop_in_the_middle_of_a_long_purge_ends_it(make, settings):
     keeper = make()
     calls = []
 
-    def purge(state, age, limit):
+    def purge(after, state, age, limit):
         calls.append(state)
         keeper.stop()
-        return [0] * limit
+        return Found([Position(0, "", 1)] * limit, Position(0, "", 1))
 
-    keeper._store = SimpleNamespace(purge=purge, purge_workers=lambda age: None, close=lambda: None)
+    keeper._store = SimpleNamespace(purge_from=purge, purge_workers=lambda age: None, close=lambda: None)
     keeper.purge()
 
     assert calls.count("completed") == 1

@@ -94,6 +94,37 @@ def test_the_jobs_of_a_worker_without_a_row_are_rescued(make, store, started):
     eventually(lambda: set(states().values()) == {"available"})
 
 
+def test_where_that_takes_long_it_is_done_in_a_part_of_the_time_unless_somebody_is_lost(
+    make, store, monkeypatch
+):
+    clock = [1000.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
+    keeper = make(lease=30.0)
+    rescue, calls = keeper.store.rescue, []
+
+    def slow(*args, **kwargs):
+        clock[0] += 1.0
+        calls.append(args)
+        return rescue(*args, **kwargs)
+
+    keeper.store.rescue = slow
+    keeper.rescue()
+    keeper.rescue()
+    assert len(calls) == 1
+    lost_worker(store)
+    keeper.rescue()
+    assert set(states().values()) == {"scheduled"}
+
+    keeper.rescue()
+    (orphan,) = lost_worker(store)
+    Worker.objects.all().delete()
+    keeper.rescue()
+    assert states()[orphan] == "running"
+    clock[0] += 1.0 / module.SEARCH_PART
+    keeper.rescue()
+    assert states()[orphan] == "scheduled"
+
+
 def test_a_rescue_that_failed_is_tried_again_soon_and_holds_up_nothing(make, store, started, caplog):
     """Not after a third of a lease, which here is more than a test lasts."""
     lost_worker(store)

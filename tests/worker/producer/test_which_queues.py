@@ -63,6 +63,7 @@ def test_a_pool_for_all_sees_a_queue_that_is_new(started):
 def test_a_new_queue_is_served_while_others_are_full(monkeypatch):
     """A list of queues that is kept for a moment must not be kept for ever."""
     monkeypatch.setattr(module, "ASK_SECONDS", 0.0)
+    monkeypatch.setattr(module, "ASK_PART", float("inf"))
     scene = Scene("*", jobs=mixed(5000))
     scene.buffer.waiting = 2
     for _ in range(3):
@@ -124,6 +125,31 @@ def test_it_asks_when_a_claim_was_full_since_other_queues_may_have_been_left():
 
     assert asked(scene) == 2
     assert {queue for queue, _ in scene.claims} == {"a", "b", "c"}
+
+
+def test_where_asking_is_slow_it_asks_less_often_and_claims_from_what_wake_ups_name():
+    scene = Scene("*", jobs=[*rows(9, queue_name="a"), *rows(2, first=10, queue_name="b")])
+    scene.buffer.waiting = 4
+    scene.step()
+    scene.take()
+    scene.producer._asking = 1.0
+    scene.producer._asked_at -= module.ASK_SECONDS
+
+    scene.store.add(rows(1, first=12, queue_name="c"))
+    scene.producer.look("c")
+    for _ in range(2):
+        scene.step()
+        scene.take()
+    assert asked(scene) == 1
+    assert {queue for queue, _ in scene.claims} == {"a", "b", "c"}
+
+    scene.store.add(rows(9, first=20, queue_name="a"))
+    scene.producer.look("a")
+    scene.step()
+    scene.take()
+    scene.producer._asked_at -= 1.0 / module.ASK_PART
+    scene.step()
+    assert asked(scene) == 2
 
 
 def test_a_named_queue_that_had_more_than_could_be_claimed_is_claimed_from_again_at_once():
@@ -206,3 +232,33 @@ def test_a_pool_all_of_whose_queues_are_paused_claims_nothing():
     scene.producer.look()
     scene.step()
     assert ids(scene.buffer.jobs) == [1000, 1001]
+
+
+@pytest.mark.parametrize("queues", [("a",), ("*",)])
+def test_what_a_claim_may_have_passed_over_is_claimed_in_time_and_without_a_wake_up(started, queues):
+    scene = Scene(*queues)
+    scene.buffer.waiting = 4
+    scene.store.passed_over = {"a": 0.005}
+    started(scene.producer)
+    scene.producer.look("a")
+    eventually(lambda: len(scene.claims) > 2)
+    assert not scene.producer.found_nothing
+    scene.store.add(rows(1, queue_name="a"))
+    eventually(lambda: ids(scene.buffer.jobs) == [1])
+
+    scene.store.passed_over = {}
+    eventually(lambda: scene.producer.found_nothing)
+    assert asked(scene) <= 1
+
+
+def test_a_queue_that_was_paused_meanwhile_is_not_looked_at_again_and_again():
+    scene = Scene("a")
+    scene.buffer.waiting = 4
+    scene.store.passed_over = {"a": 0.0}
+    scene.step()
+    assert [*scene.producer._again] == ["a"]
+
+    scene.situation.paused = frozenset({"a"})
+    scene.step()
+    assert not scene.producer._again
+    assert len(scene.claims) == 1
