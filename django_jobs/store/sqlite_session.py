@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
 import sqlite3
@@ -126,13 +125,6 @@ def _identity(path: str) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _abandon(connection: sqlite3.Connection) -> None:
-    """Let go of a connection, but never close it, not even as Python ends: with the last connection to a file SQLite
-    deletes the write-ahead log of its name, which is the new file's by now. While this one is open, none is the last.
-    """
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
-
-
 class SQLiteSession(OwnSession):
     """A connection of the worker's own, to the same file."""
 
@@ -161,8 +153,7 @@ class SQLiteSession(OwnSession):
                 ) from None
             if found != self._file:
                 logger.error("The database's file %s was replaced; it is opened anew", self._path)
-                _abandon(self._connection)
-                self._connection = None
+                self.close()  # it leaves the new file's log alone
         return super().connection
 
     def _open(self) -> sqlite3.Connection:

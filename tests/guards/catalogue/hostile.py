@@ -270,10 +270,4 @@ GUARDS = (
         tests=["store/test_files_sqlite.py::test_a_file_is_found_from_another_folder"],
         databases=["sqlite"],
     ),
-    Guard(
-        "a connection to a file that was replaced is never closed",
-        edits=[Edit("store/sqlite_session.py", "_abandon(self._connection)\n", "self.close()\n")],
-        tests=["store/test_files_sqlite.py::test_a_file_that_was_replaced_is_opened_anew"],
-        databases=["sqlite"],
-    ),
 )
