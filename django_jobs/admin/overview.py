@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import heapq
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -16,12 +17,15 @@ from django_jobs import operations
 from django_jobs.admin.charts import Chart, Series
 from django_jobs.admin.room import RoomAdmin
 from django_jobs.admin.words import busy_text, duration_text
-from django_jobs.operations import Count, Point, Problem
+from django_jobs.operations import Count, Point, Problem, QueueStatus
 from django_jobs.operations.counting import MOST
 from django_jobs.operations.status import totals
 from django_jobs.operations.trouble import situation
 from django_jobs.states import State
 from django_jobs.texts import number_text
+
+# There may be a queue for each of a million users. So many are listed.
+MOST_QUEUES = 200
 
 
 class Period(NamedTuple):
@@ -117,6 +121,18 @@ def charts(period: Period, points: list[Point]) -> list[Chart]:
     ]
 
 
+def in_need(queues: list[QueueStatus]) -> list[QueueStatus]:
+    """The queues to be listed: those whose jobs wait longest, or that have most, in the order that they came in."""
+    if len(queues) <= MOST_QUEUES:
+        return queues
+    ranks = [
+        (queue.oldest or 0.0, queue.available, queue.running, queue.failed, queue.completed)
+        for queue in queues
+    ]
+    chosen = heapq.nlargest(MOST_QUEUES, range(len(queues)), key=ranks.__getitem__)
+    return [queues[place] for place in sorted(chosen)]
+
+
 class OverviewPage(RoomAdmin):
     """The overview, as a view of the admin of jobs."""
 
@@ -140,7 +156,8 @@ class OverviewPage(RoomAdmin):
             "period": period,
             "periods": PERIODS,
             "charts": charts_of(period),
-            "queues": [(queue, self.queue_url(queue.name)) for queue in queues],
+            "queues": [(queue, self.queue_url(queue.name)) for queue in in_need(queues)],
+            "more_queues": len(queues) > MOST_QUEUES,
         }
         return self.page(
             request, "admin/django_jobs/overview.html", _("Overview"), context, section="overview", live=True

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_POST
 
 from django_jobs import limits, operations
 from django_jobs.admin.log import emptied, record
-from django_jobs.admin.overview import PERIODS, charts_of, period_of
+from django_jobs.admin.overview import MOST_QUEUES, PERIODS, charts_of, in_need, period_of
 from django_jobs.admin.room import RoomAdmin, may
 from django_jobs.databases import jobs_database
 from django_jobs.exceptions import InvalidJob
@@ -84,8 +84,13 @@ class QueueAdmin(RoomAdmin):
     # -- pages -----------------------------------------------------------------------------------------------------
 
     def list_page(self, request: HttpRequest, more: dict[str, Any]) -> HttpResponse:
-        """All queues. Six statements."""
-        context = {**self.shared(request), "queues": self.shown()}
+        """The queues. Six statements."""
+        workers, found = self.found()
+        context = {
+            **self.shared(request),
+            "queues": [self.as_shown(status, workers) for status in in_need(found)],
+            "more_queues": len(found) > MOST_QUEUES,
+        }
         return self.page(
             request,
             "admin/django_jobs/queues.html",
@@ -98,8 +103,9 @@ class QueueAdmin(RoomAdmin):
         """One queue, with its charts. Eight statements."""
         name = checked(unquote(object_id))
         period = period_of(request)
-        found = [each for each in self.shown() if each.status.name == name]
-        shown = found[0] if found else self.as_shown(QueueStatus(name), [])
+        workers, found = self.found()
+        status = next((each for each in found if each.name == name), QueueStatus(name))
+        shown = self.as_shown(status, workers)
         context = {
             **self.shared(request),
             "shown": shown,
@@ -125,12 +131,12 @@ class QueueAdmin(RoomAdmin):
         """What the user may do."""
         return {"may_pause": may(request, PAUSE), "may_purge": may(request, PURGE)}
 
-    def shown(self) -> list[ShownQueue]:
-        """All queues, with who serves them."""
+    def found(self) -> tuple[list[LiveWorker], list[QueueStatus]]:
+        """The workers, and all queues."""
         alias = jobs_database()
         store = django_store(alias)
         _now, workers = live_workers(store)
-        return [self.as_shown(status, workers) for status in queues_of(store, alias, workers)]
+        return workers, queues_of(store, alias, workers)
 
     def as_shown(self, status: QueueStatus, workers: list[LiveWorker]) -> ShownQueue:
         """One queue."""

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+
+from django.db import OperationalError
 
 from django_jobs.serialization import Undecodable
 from django_jobs.store.sessions import OwnSession
 from django_jobs.store.sqlite_functions import add_functions
 from django_jobs.store.statements import Statement
+
+logger = logging.getLogger("django_jobs.store")
 
 # How soon a commit of another connection is noticed (PRAGMA data_version is read this often).
 WATCH_INTERVAL = 0.01
@@ -112,28 +119,63 @@ def tolerant(data: bytes) -> str:
         return Undecodable(data.decode(errors="backslashreplace"))
 
 
+def _identity(path: str) -> tuple[int, int]:
+    """What tells a file from another one of its name."""
+    status = os.stat(path)  # noqa: PTH116 - called often
+    return status.st_dev, status.st_ino
+
+
 class SQLiteSession(OwnSession):
     """A connection of the worker's own, to the same file."""
 
     def __init__(self, alias: str, timeout: float) -> None:
         super().__init__(alias, timeout)
-        self._writing = _write_locks.of(str(self.wrapper.settings_dict["NAME"]))
+        settings = self.wrapper.settings_dict
+        self._name = str(settings["NAME"])
+        self._writing = _write_locks.of(self._name)
+        self._is_uri = bool(settings.get("OPTIONS", {}).get("uri", False)) or self._name.startswith("file:")
+        if not self._is_uri and self._name not in ("", ":memory:"):
+            self._name = str(Path(self._name).absolute())  # a job may change the folder
+        self._path: str | None = None  # of the open file, with what tells it from another one of that name
+        self._file: tuple[int, int] | None = None
         self._in_transaction = False
 
+    @property
+    def connection(self) -> Any:
+        """The driver's connection; another one where the file is another: SQLite itself goes on with what was deleted,
+        and nobody would ever do the jobs that are in the new one."""
+        if self._path is not None and self._connection is not None and not self._in_transaction:
+            try:
+                found = _identity(self._path)
+            except FileNotFoundError:
+                raise OperationalError(
+                    f"The database's file {self._path} was deleted or moved away."
+                ) from None
+            if found != self._file:
+                logger.error("The database's file %s was replaced; it is opened anew", self._path)
+                self.close()  # it leaves the new file's log alone
+        return super().connection
+
     def _open(self) -> sqlite3.Connection:
-        settings = self.wrapper.settings_dict
-        options = settings.get("OPTIONS", {})
+        options = self.wrapper.settings_dict.get("OPTIONS", {})
         connection = sqlite3.connect(
-            settings["NAME"],
+            self._name,
             timeout=min(float(options.get("timeout", 5.0)), self.timeout),
             isolation_level=None,
             check_same_thread=False,
-            uri=bool(options.get("uri", False)) or str(settings["NAME"]).startswith("file:"),
+            uri=self._is_uri,
         )
         add_functions(connection)
         for pragma in str(options.get("init_command", "")).split(";"):
             if pragma.strip():
                 connection.execute(pragma)
+        self._path = (
+            next(
+                (path for _, name, path in connection.execute("PRAGMA database_list") if name == "main"), None
+            )
+            or None
+        )
+        self._file = None if self._path is None else _identity(self._path)
         return connection
 
     def _execute(
@@ -170,12 +212,7 @@ class SQLiteSession(OwnSession):
 
     def file(self) -> str | None:
         """The file that holds the database, with its whole path; None where there is none."""
-        connection = self.connection
-        with self._errors:
-            for _, name, path in connection.execute("PRAGMA database_list"):
-                if name == "main":
-                    return path or None
-        return None
+        return self._path if self.connection else None
 
     def data_version(self) -> int:
         """A number that changes when another connection, of any process, has committed."""

@@ -21,14 +21,15 @@ def call(context: JobContext, function: Callable[[], Any]) -> Any:
     :raises ClaimLost: when the job is no longer this worker's; nothing is committed.
     """
     with transaction.atomic(using=context.using):
+        job_id = None if context.job is None else context.job.id
         try:
             result = function()
         except BaseException as error:
             if copied:
-                leave(error, context.job.id)
+                leave(error, job_id)
             raise
         if copied:  # a process that the job has forked: this transaction is the worker's
-            leave(None, context.job.id)
+            leave(None, job_id)
         if issubclass(type(result), Control):
             raise result
         told = context.told()

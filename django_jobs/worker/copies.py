@@ -17,7 +17,7 @@ def began() -> None:
     _has_worked[:] = [True]
 
 
-def leave(error: BaseException | None, job_id: int) -> NoReturn:
+def leave(error: BaseException | None, job_id: int | None) -> NoReturn:
     """End this copy, with the exit code that ``sys.exit()`` has asked for, or 1 for what else was raised.
 
     It has none of the worker's other threads, so that nothing would ever be stored of what it did; and its connections

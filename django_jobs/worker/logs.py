@@ -24,7 +24,7 @@ def guard_logs() -> None:
     for name, logger in loggers:
         if name.partition(".")[0] == NAME and isinstance(logger, logging.Logger) and name not in _guarded:
             _guarded.add(name)
-            logger.handle = _swallowing(logger.handle)  # type: ignore[method-assign]
+            logger.handle = _swallowing(logger.handle)  # type: ignore[method-assign, assignment]
 
 
 def _swallowing(handle: Callable[[logging.LogRecord], None]) -> Callable[[logging.LogRecord], None]:

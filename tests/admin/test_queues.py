@@ -48,6 +48,26 @@ def test_a_queue_is_shown_with_what_waits_and_who_serves_it(admin: Client) -> No
     assert 'href="/admin/django_jobs/job/?queue=mail&amp;state=available">3</a>' in text
 
 
+@pytest.mark.parametrize("page", ["queue_changelist", "job_overview"])
+def test_of_very_many_queues_those_in_need_are_listed(admin: Client, page: str) -> None:
+    """There may be one for each user of the site."""
+    now = timezone.now()
+    times = {"created_at": now, "updated_at": now}
+    Queue.objects.bulk_create(Queue(name=f"user {number:03}", **times) for number in range(210))
+    waiting("user 209", 1, age=600)
+    waiting("user 003", 2)
+
+    shown = admin.get(url(page))
+
+    names = [each[0].name if page == "job_overview" else each.status.name for each in shown.context["queues"]]
+    assert (len(names), names == sorted(names)) == (200, True)
+    assert {"user 003", "user 209"} <= {*names}
+    assert "More were found than are shown." in text_of(shown)
+    Queue.objects.filter(name__lt="user 100").delete()
+    assert "More were found" not in text_of(admin.get(url(page)))
+    assert admin.get(url("queue_change", "user 150")).status_code == 200
+
+
 def test_pause_and_resume(admin: Client) -> None:
     waiting("mail")
     address = url("queue_change", "mail")

@@ -244,4 +244,30 @@ GUARDS = (
         ],
         tests=["worker/test_processes.py::test_nobody_reads_what_it_says"],
     ),
+    Guard(
+        "a database file that was replaced is opened anew",
+        edits=[Edit("store/sqlite_session.py", "if found != self._file:", "if False:")],
+        tests=["store/test_files_sqlite.py::test_a_file_that_was_replaced_is_opened_anew"],
+        databases=["sqlite"],
+    ),
+    Guard(
+        "a database file that was deleted is not made anew",
+        edits=[
+            Edit(
+                "store/sqlite_session.py",
+                """raise OperationalError(
+                    f"The database's file {self._path} was deleted or moved away."
+                ) from None""",
+                "found = (0, 0)",
+            )
+        ],
+        tests=["store/test_files_sqlite.py::test_a_file_that_was_deleted_is_waited_for"],
+        databases=["sqlite"],
+    ),
+    Guard(
+        "a database file is found from any folder",
+        edits=[Edit("store/sqlite_session.py", "str(Path(self._name).absolute())", "self._name")],
+        tests=["store/test_files_sqlite.py::test_a_file_is_found_from_another_folder"],
+        databases=["sqlite"],
+    ),
 )
