@@ -8,9 +8,8 @@ import threading
 import pytest
 from asgiref.sync import sync_to_async
 
-from django_jobs import JobContext, current_job, registry
+from django_jobs import JobContext, current_job, registry, serialization
 from django_jobs.serialization import Undecodable
-from django_jobs.store import rows
 from django_jobs.worker import attempt
 from django_jobs.worker.attempt import Runner
 from tests.worker.attempt.helping import errors, kind, last_error
@@ -49,7 +48,7 @@ def test_json_is_decoded_once_and_only_what_the_job_uses(run, monkeypatch):
         return decode(text)
 
     monkeypatch.setattr(attempt, "decode", noting)
-    monkeypatch.setattr(rows, "decode", noting)
+    monkeypatch.setattr(serialization, "decode", noting)
     others = {"errors": '[{"number": 1}]', "tags": '["a"]', "metadata": '{"a": 1}'}
 
     assert kind(run(lambda: None, columns=others)) == "completed"
