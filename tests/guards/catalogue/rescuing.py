@@ -103,8 +103,12 @@ GUARDS = (
         tests=["worker/test_heartbeat.py::test_there_is_no_trust_after_a_host_stood_still"],
     ),
     Guard(
+        # Both: this host's clock tells it, and the database's.
         "trust begins anew with the first heartbeat after a host stood still",
-        edits=[Edit("worker/heartbeat.py", "            or self._is_late(time.monotonic())\n")],
+        edits=[
+            Edit("worker/heartbeat.py", "            or self._is_late(time.monotonic())\n"),
+            Edit("worker/heartbeat.py", "            or self._has_jumped(heartbeat.now, sent)\n"),
+        ],
         tests=["worker/test_heartbeat.py::test_there_is_no_trust_after_a_host_stood_still"],
     ),
     *each_database(
