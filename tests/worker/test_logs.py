@@ -65,7 +65,8 @@ def test_every_part_goes_on(raising, live):
 
 def test_an_exception_that_can_not_be_told_is_told_of(caplog):
     class Untold(Exception):
-        def __str__(self):
+        @property
+        def __cause__(self):
             raise RuntimeError("no words for it")
 
     guard_logs()
