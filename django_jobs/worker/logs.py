@@ -30,7 +30,15 @@ def guard_logs() -> None:
 def _swallowing(handle: Callable[[logging.LogRecord], None]) -> Callable[[logging.LogRecord], None]:
     def handle_or_not(record: logging.LogRecord) -> None:
         try:
-            handle(record)
+            try:
+                handle(record)
+            except Exception:
+                if not record.exc_info:
+                    raise
+                # It may be the exception that fails at being told.
+                record.msg, record.args = f"{record.getMessage()} (what it was can't be told)", None
+                record.exc_info = record.exc_text = None
+                handle(record)
         except Exception as error:  # nobody could be told but by a log
             _tell_once(error)
 

@@ -1,5 +1,7 @@
 """What somebody's SQL can have written into the tables beside the jobs: every kind of column, in every table."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from typing import Any
 

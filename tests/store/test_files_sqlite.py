@@ -53,14 +53,14 @@ def restore(copy, path):
 
 def test_a_file_that_was_replaced_is_opened_anew(copies, open_own, caplog):
     store = open_own(copies[0])
-    store.insert_many([NewJob("tests.replaced")] * 5)
+    old = [job.id for job in store.insert_many([NewJob("tests.replaced")] * 5)]
     restore(copies[1], copies[0])
     site = open_own(copies[0])
     theirs = site.insert(NewJob("tests.replaced")).id
     log = Path(f"{copies[0]}-wal")
     before = log.stat().st_ino
 
-    assert [job.id for job in store.get([1, 2, 3, 4, 5])] == [theirs]
+    assert [job.id for job in store.get([*old, theirs])] == [theirs]
     mine = store.insert(NewJob("tests.replaced")).id
     store.close()
 
@@ -72,11 +72,11 @@ def test_a_file_that_was_replaced_is_opened_anew(copies, open_own, caplog):
 
 def test_a_file_that_was_deleted_is_waited_for(copies, open_own):
     store = open_own(copies[0])
-    store.insert(NewJob("tests.deleted"))
+    job = store.insert(NewJob("tests.deleted"))
 
     copies[0].unlink()
     for look in (
-        lambda: store.get([1]),
+        lambda: store.get([job.id]),
         store.session.data_version,
         lambda: store.insert(NewJob("tests.deleted")),
     ):
@@ -84,7 +84,7 @@ def test_a_file_that_was_deleted_is_waited_for(copies, open_own):
             look()
     assert not copies[0].exists(), "an empty one in its place would be taken for it"
     restore(copies[2], copies[0])
-    assert store.get([1]) == []
+    assert store.get([job.id]) == []
 
 
 def test_a_file_is_found_from_another_folder(copies, open_own, monkeypatch, tmp_path):

@@ -7,6 +7,7 @@ import pytest
 from django.db import OperationalError
 
 from django_jobs.models import Job
+from django_jobs.worker.logs import guard_logs
 from tests.waiting import eventually
 from tests.workload.jobs import fail, nothing
 
@@ -60,3 +61,18 @@ def test_every_part_goes_on(raising, live):
     assert raising.handled > handled
     eventually(lambda: worker.problem() is None and worker.statistics.dead == 3)
     assert all(part.is_alive() for part in (worker.reporter, worker.keeper, parts.producer))
+
+
+def test_an_exception_that_can_not_be_told_is_told_of(caplog):
+    class Untold(Exception):
+        @property
+        def __cause__(self):
+            raise RuntimeError("no words for it")
+
+    guard_logs()
+    try:
+        raise Untold
+    except Untold:
+        logging.getLogger("django_jobs.worker").exception("The %s failed", "part")
+
+    assert "The part failed (what it was can't be told)" in caplog.text
