@@ -119,9 +119,9 @@ def test_a_burst_is_few_notifications_and_fewer_claims_and_none_is_lost(work, de
     store, gate, hints = worker.pools[0].producer.store, Gate(), []
     claim, hint = store.claim, worker.hint
 
-    def gated(*args):
+    def gated(*args, **options):
         gate.enter()
-        return claim(*args)
+        return claim(*args, **options)
 
     store.claim = gated
     worker.listener._on_hint = lambda text: (hint(text), hints.append(text))
