@@ -34,7 +34,6 @@ GUARDS = (
             )
         ],
         tests=[
-            f"{TICKER}::test_two_keepers_overlap",
             f"{SCHEDULES}::TestTicks::test_of_many_keepers_at_once_one_runs_each_tick",
             f"{SCHEDULES}::TestMeetings::test_a_tick_that_waited_for_a_change_is_not_run",
         ],
