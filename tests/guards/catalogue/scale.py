@@ -124,18 +124,7 @@ PLANNED = (
     _postgresql(
         "a rescue is by the index of running jobs", "rescue",
         "state = 'running' AND worker_id = lost.worker_id", "state LIKE 'running' AND worker_id = lost.worker_id",
-    ),
-    Guard(
-        "in a worker's session the ways that are never right are closed",
-        [
-            Edit(
-                "store/postgresql_session.py",
-                '    "enable_seqscan": "off",\n    "enable_bitmapscan": "off",\n    "enable_hashjoin": "off",\n'
-                '    "enable_mergejoin": "off",\n',
-            )
-        ],
-        [PLANS],
-        ["postgresql"],
+        READS,
     ),
     _sqlite(
         "a claim is in the order of its index", "claim",
