@@ -16,6 +16,8 @@ from django_jobs.store.unique import in_period
 
 WAITING = ("pending", "scheduled", "available")
 FINISHED = ("completed", "failed", "cancelled")
+# Further in the future than this nobody's last heartbeat was, unless the clock was set back since.
+FUTURE_SECONDS = 60.0
 
 
 @dataclass
@@ -59,6 +61,7 @@ class Helper:
     """A worker as it must be."""
 
     expires_at: dt.datetime
+    heartbeat_at: dt.datetime
     lost: bool = False
     stopped: bool = False
     ended_at: dt.datetime | None = None
@@ -282,7 +285,13 @@ class Book:
         )
 
     def lose_workers(self, now: dt.datetime) -> list[int]:
-        lost = [id_ for id_, worker in self.workers.items() if worker.lives and worker.expires_at < now]
+        # A heartbeat far in the future was before the clock was set back: whoever lives has had another one since.
+        future = now + dt.timedelta(seconds=FUTURE_SECONDS)
+        lost = [
+            id_
+            for id_, worker in self.workers.items()
+            if worker.lives and (worker.expires_at < now or worker.heartbeat_at > future)
+        ]
         for id_ in lost:
             self.workers[id_].lost, self.workers[id_].ended_at = True, now
         return lost

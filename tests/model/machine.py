@@ -182,7 +182,7 @@ class StoreMachine(RuleBasedStateMachine):
         row = self.store.register_worker("host", 1, '["*"]', 4, "1.0", LEASE, now=self.now)
         assert row.id > max(self.workers, default=0), "a worker's id was used again"
         self.workers.append(row.id)
-        self.book.workers[row.id] = Helper(self.clock.after(LEASE))
+        self.book.workers[row.id] = Helper(self.clock.after(LEASE), self.now)
 
     @rule(number=st.integers(0, 9))
     def heartbeat(self, number: int) -> None:
@@ -192,6 +192,7 @@ class StoreMachine(RuleBasedStateMachine):
             assert heartbeat is None, "a worker that was given up renewed its lease"
             return
         self.book.workers[id_].expires_at = self.clock.after(LEASE)
+        self.book.workers[id_].heartbeat_at = self.now
         wanted = {
             job.id
             for job in self.book.jobs.values()
