@@ -37,6 +37,7 @@ class ThreadCases:
         self.over = threading.Semaphore(0)
         self.buffer = Buffer()
         self.executors = Executors(self.buffer, make_runner(), self.emit, 1)
+        self.error: object = None  # of the job that an executor has run
 
     def all(self) -> list[Case]:
         """Each is about a thread by itself."""
@@ -58,10 +59,11 @@ class ThreadCases:
         self.over.acquire()
         self.executors.stop()
         self.executors.join()
+        assert self.error is None, self.error
 
     def emit(self, attempted: Attempted) -> None:
         """Take what the executor has done."""
-        assert attempted.error is None, attempted.error
+        self.error = attempted.error
         self.over.release()
 
     def in_a_kept_thread(self, _: JobRow) -> None:

@@ -13,8 +13,8 @@ from django.utils.translation import get_language
 
 from django_jobs import scheduling, timing
 from django_jobs.exceptions import InvalidJob, InvalidSchedule
-from django_jobs.redaction import Redactor
-from django_jobs.serialization import Undecodable, printable
+from django_jobs.redaction import HIDDEN, Redactor
+from django_jobs.serialization import Undecodable, printable, shown
 
 if TYPE_CHECKING:
     from django_jobs.models import Schedule
@@ -28,11 +28,13 @@ FIELDS = ("last_error", "name", "expression", "timezone", "args", "kwargs", "opt
 def redacted(name: str, args: Any, kwargs: Any, text: str) -> str:
     """A text about a schedule without what is hidden of its arguments.
 
-    :param args: decoded, as ``kwargs``; with what does not decode the text is as it was.
+    :param args: decoded, as ``kwargs``; what does not decode is hidden whole, as pages hide it, or not at all.
     """
-    if isinstance(args, Undecodable) or isinstance(kwargs, Undecodable):
-        return text
-    return Redactor.of(name).text(text, args, kwargs)
+    redactor = Redactor.of(name)
+    for value in (args, kwargs):
+        if isinstance(value, Undecodable) and redactor.value(value) == HIDDEN:
+            text = text.replace(shown(value), HIDDEN)
+    return redactor.text(text, args, kwargs)
 
 
 def stored(text: str) -> str:

@@ -23,6 +23,10 @@ from django.utils.translation import gettext, ngettext
 _VALUE = re.compile(r"%\((\w+)\)s")
 # What a template may have in it, where it comes back from outside: a width would be a way to ask for any memory.
 _TEMPLATE = re.compile(r"(?:[^%]|%%|%\(\w+\)[sd])*")
+_PLACE = re.compile(r"%\((\w+)\)")
+# And so would texts within texts be, each of which fills in the next one many times. Ours are far from these bounds.
+LONGEST = 10_000  # characters
+DEEPEST = 10  # texts within each other
 
 
 class Text(str):
@@ -124,21 +128,28 @@ def translated(value: object) -> str:
     return words.translated() if isinstance(words, Text) else str(words)
 
 
-def of_recipe(recipe: Any) -> Text | None:
-    """The text that a recipe makes; None for what is none, for it may come from anybody."""
-    if not isinstance(recipe, dict):
+def of_recipe(recipe: Any, depth: int = 1) -> Text | None:
+    """The text that a recipe makes; None for what is none, or makes too much, for it may come from anybody.
+
+    :param depth: how many texts it is within, itself included.
+    """
+    if not isinstance(recipe, dict) or depth > DEEPEST:
         return None
     template: Any = recipe.get("text")
     plural, number = recipe.get("plural"), recipe.get("number", 0)
     given = recipe.get("values", {})
     if not isinstance(given, dict) or not isinstance(number, int):
         return None
-    for each in (template,) if plural is None else (template, plural):
+    templates = (template,) if plural is None else (template, plural)
+    for each in templates:
         if not isinstance(each, str) or (given and not _TEMPLATE.fullmatch(each)):
             return None
     try:
-        return Text(template, {name: _of_recipe(value) for name, value in given.items()}, plural, number)
-    except (KeyError, TypeError, ValueError, RecursionError):
+        values = {name: _of_recipe(value, depth + 1) for name, value in given.items()}
+        if any(_length(each, values) > LONGEST for each in templates):
+            return None
+        return Text(template, values, plural, number)
+    except (KeyError, TypeError, ValueError):
         return None
 
 
@@ -193,12 +204,18 @@ def _recipe(value: Any) -> Any:
     return int(value) if isinstance(value, int) else str(value)
 
 
-def _of_recipe(value: Any) -> Any:
+def _length(template: str, values: Mapping[str, Any]) -> int:
+    """How many characters it becomes at most."""
+    lengths = {name: len(str(value)) for name, value in values.items()}
+    return len(template) + sum(lengths.get(name, 0) for name in _PLACE.findall(template))
+
+
+def _of_recipe(value: Any, depth: int) -> Any:
     if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
         return value
     if isinstance(value, dict) and isinstance(value.get("grouped"), int):
         return Grouped(value["grouped"])
-    made = of_recipe(value)
+    made = of_recipe(value, depth)
     if made is None:
         raise ValueError(value)
     return made

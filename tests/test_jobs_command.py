@@ -316,6 +316,12 @@ class TestQueues:
         assert set(records) == {"default", "mail", "quiet"}
         assert records["default"]["available"] == 12
 
+    def test_how_long_jobs_have_waited_is_told_in_english(self, greet):
+        greet.enqueue()
+        Job.objects.update(run_after=timezone.now() - 72 * HOUR)
+        with translation.override("de"):
+            assert "3 days" in run("stats").out
+
     def test_no_jobs(self):
         assert run("stats").out == "There are no queues.\n"
 
@@ -448,6 +454,18 @@ class TestSchedules:
 
         with pytest.raises(CommandError, match=r"No job is registered as 'tests\.command\.gone'"):
             run("schedules", "--run-now", "nightly")
+
+    def test_run_now_tells_nothing_that_is_hidden(self, make_schedule):
+        def key(user, password):
+            raise ValueError(f"no key of {user} and {password}")
+
+        made = job(name="tests.command.secret", unique=key)(lambda user, password: None)
+        try:
+            make_schedule("nightly", name=made.name, args=["ann", "s3cret-and-long"])
+            with pytest.raises(CommandError, match=r"no key of ann and \[hidden\]$"):
+                run("schedules", "--run-now", "nightly")
+        finally:
+            registry.remove(made)
 
 
 @pytest.fixture

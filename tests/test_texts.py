@@ -128,6 +128,8 @@ def test_a_recipe_as_json_makes_it_again(each, german):
         {"text": "%(a)9999999d", "values": {"a": 1}}, {"text": "%(a)*d", "values": {"a": 1}},
         {"text": "%(a)s", "values": {"a": {"text": "%(a)9999999s", "values": {"a": ""}}}},
         {"text": "%(a)s", "plural": "%(a)9999999d", "values": {"a": 1}, "number": 2},
+        {"text": "a" * 10_001}, {"text": "%(a)s", "values": {"a": "a" * 10_000}},
+        {"text": "", "plural": "%(a)s" * 1_000, "values": {"a": "a" * 100}},
     ],
 )  # fmt: skip
 def test_what_is_no_recipe(recipe):
@@ -141,6 +143,17 @@ def test_a_recipe_of_anybody_s_is_formatted_and_no_more(german):
     for _level in range(10_000):
         deep = {"text": "%(a)s", "values": {"a": deep}}
     assert of_recipe(deep) is None
+
+
+@pytest.mark.parametrize(("levels", "times"), [(11, 1), (7, 10)])
+def test_texts_within_texts_have_an_end(levels, times):
+    """A few hundred characters could ask for any memory, and a few more for any depth."""
+    recipe = {"text": "a"}
+    for _level in range(levels - 1):
+        recipe = {"text": "%(a)s" * times, "values": {"a": recipe}}
+
+    assert of_recipe(recipe) is None
+    assert of_recipe(recipe["values"]["a"]) is not None or times > 1
 
 
 def test_another_catalogue_s_slip_shows_the_english(german, monkeypatch):

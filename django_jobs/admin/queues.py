@@ -78,8 +78,9 @@ class QueueAdmin(RoomAdmin):
         ]
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Queue | None:
-        """The row of the queue with that name, or a new one, for the page of what was done to it."""
-        return row_of(object_id) or Queue(name=object_id)
+        """The row of the queue with that name, or a new one, for the page of what was done to it. Raises Http404."""
+        name = checked(object_id)
+        return row_of(name) or Queue(name=name)
 
     # -- pages -----------------------------------------------------------------------------------------------------
 

@@ -217,10 +217,11 @@ class ScheduleAdmin(RoomAdmin):
         try:
             job = scheduling.run_schedule_now(schedule.key)
         except (InvalidSchedule, InvalidJob) as error:
+            # It may tell the arguments, of which some are not to be seen.
+            why = schedule_errors.redacted(schedule.name, schedule.args, schedule.kwargs, error.translated)
             messages.error(
                 request,
-                gettext("The schedule %(key)s can't be run: %(error)s")
-                % {"key": schedule.key, "error": error.translated},
+                gettext("The schedule %(key)s can't be run: %(error)s") % {"key": schedule.key, "error": why},
             )
             return self.back(request, self.url("django_jobs_schedule_changelist"))
         if job is None:

@@ -207,6 +207,7 @@ def test_what_can_be_no_queue_is_not_found(admin: Client, name: str) -> None:
     assert admin.get(url("queue_purge"), {"queue": name}).status_code == 404
     if name:
         assert admin.get(url("queue_change", quote(name))).status_code == 404
+        assert admin.get(url("queue_history", quote(name))).status_code == 404
 
 
 @pytest.mark.parametrize("target", ["https://evil.example/", "//evil.example/", "javascript:alert(1)"])

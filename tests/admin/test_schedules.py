@@ -118,6 +118,17 @@ def test_what_can_not_be_run_says_why(admin: Client) -> None:
     assert entries() == []
 
 
+def test_and_tells_nothing_that_is_hidden(admin: Client, define) -> None:
+    def key(user: str, password: str) -> str:
+        raise ValueError(f"no key of {user} and {password}")
+
+    secret = make(name=define(lambda user, password: None, unique=key).name, args=["ann", "s3cret-and-long"])
+
+    (message,) = told(admin.post(url("schedule_run", secret.pk), follow=True))
+
+    assert message.endswith("no key of ann and [hidden]")
+
+
 def test_one_at_a_time_is_one_at_a_time(admin: Client, define) -> None:
     once: JobDefinition[Any, Any] = define(lambda: None, unique="just one")
     schedule = make(name=once.name)

@@ -9,7 +9,9 @@ from django_jobs import scheduling, timing
 from django_jobs.admin.log import message_of
 from django_jobs.exceptions import InvalidJob, InvalidSchedule
 from django_jobs.models import Schedule, Worker
+from django_jobs.redaction import HIDDEN
 from django_jobs.schedule_errors import redacted, stored
+from django_jobs.serialization import Undecodable, shown
 from django_jobs.states import State
 from tests.admin.brackets import WORD, bare, words_left
 
@@ -171,6 +173,16 @@ def test_of_a_schedule_nothing_is_told_that_is_hidden(admin, periodic, bracketed
         reply = admin.get(f"/admin/django_jobs/{page}").text
         assert "args, kwargs and options are ⟧{&#x27;password&#x27;: &#x27;[hidden]" in reply
         assert "s3cret" not in reply
+
+
+def test_nor_where_something_does_not_decode(periodic):
+    digits = Undecodable(f"[{'9' * 5000}]")  # which PostgreSQL takes for JSON
+    schedule = periodic("broken", args=["ann", "s3cret-and-long"], kwargs=digits)
+    assert f"are ['ann', '{HIDDEN}'], {shown(digits)} and " in refusal_of(schedule)
+
+    broken = Undecodable('{"password": "s3cret-and-long"')
+    told = f"The row's args, kwargs and options are {shown(broken)}, {{}} and {{}}."
+    assert redacted(schedule.name, broken, {}, told) == told.replace(shown(broken), HIDDEN)
 
 
 def test_where_it_would_run_here_the_error_is_as_it_was_written(admin, periodic, bracketed):

@@ -6,6 +6,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import CommandError
+from django.utils import translation
 
 from django_jobs import operations
 from django_jobs.management.jobs.base import Subcommand
@@ -93,6 +94,7 @@ class Stats(Subcommand):
             for record in records:
                 record.update({state: str(record[state]) for state in COUNTED})
                 if record["oldest"] is not None:
-                    record["oldest"] = in_words(record["oldest"])
+                    with translation.override(None):  # English, as all that the command says
+                        record["oldest"] = in_words(record["oldest"])
         if not out.table(["queue", *COUNTED, "oldest", "per_minute", "workers", "paused"], records):
             out.line("There are no queues.")

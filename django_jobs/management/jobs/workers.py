@@ -10,12 +10,13 @@ from django.core.management.base import CommandError
 from django.db.models.functions import Now
 
 from django_jobs import operations
-from django_jobs.exceptions import InvalidSchedule
+from django_jobs.exceptions import InvalidJob, InvalidSchedule
 from django_jobs.management.jobs.arguments import worker_id
 from django_jobs.management.jobs.base import Subcommand
 from django_jobs.management.jobs.output import Output, clean
 from django_jobs.models import Schedule, Worker
 from django_jobs.operations.workers import state_of
+from django_jobs.schedule_errors import redacted
 from django_jobs.scheduling import pause_schedule, resume_schedule, run_schedule_now
 from django_jobs.sound_rows import sound
 from django_jobs.store.rows import JobRow, ScheduleRow, WorkerRow
@@ -157,12 +158,15 @@ class Schedules(Subcommand):
         done: str,
     ) -> None:
         """Call what schedules offer."""
-        if not Schedule.objects.using(using).filter(key=key).exists():
+        found = sound(Schedule.objects.using(using).filter(key=key))
+        if not found:
             raise CommandError(f"There is no schedule {key!r}; manage.py jobs schedules lists them.")
         try:
             answer = function(key, using=using)
-        except InvalidSchedule as error:
-            raise CommandError(str(error)) from error
+        except (InvalidSchedule, InvalidJob) as error:
+            # It may tell the arguments, of which some are not to be seen.
+            row = found[0]
+            raise CommandError(redacted(row.name, row.args, row.kwargs, str(error))) from error
         if answer is None:
             raise CommandError(f"Nothing was done: a live job holds the unique key of schedule {key!r}.")
         if out.as_json:

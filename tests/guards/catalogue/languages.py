@@ -12,6 +12,21 @@ GUARDS = (
         ],
     ),
     Guard(
+        "a text that comes from outside is not longer than it may be",
+        edits=[
+            Edit(
+                "texts.py",
+                "        if any(_length(each, values) > LONGEST for each in templates):\n            return None\n",
+            )
+        ],
+        tests=["test_texts.py::test_what_is_no_recipe", "test_texts.py::test_texts_within_texts_have_an_end"],
+    ),
+    Guard(
+        "a text that comes from outside is not within more others than it may be",
+        edits=[Edit("texts.py", " or depth > DEEPEST")],
+        tests=["test_texts.py::test_texts_within_texts_have_an_end"],
+    ),
+    Guard(
         "a slip in another catalogue breaks no page",
         edits=[
             Edit(

@@ -189,6 +189,20 @@ GUARDS = (
         "admin/test_job_page.py::test_secrets_are_hidden_everywhere",
     ),
     _guard(
+        "hidden values do not come again where a schedule is run by hand",
+        "admin/schedules.py",
+        "schedule_errors.redacted(schedule.name, schedule.args, schedule.kwargs, error.translated)",
+        "error.translated",
+        "admin/test_schedules.py::test_and_tells_nothing_that_is_hidden",
+    ),
+    _guard(
+        "nor where a command does it",
+        "management/jobs/workers.py",
+        "redacted(row.name, row.args, row.kwargs, str(error))",
+        "str(error)",
+        "test_jobs_command.py::TestSchedules::test_run_now_tells_nothing_that_is_hidden",
+    ),
+    _guard(
         "the health views answer GET and HEAD alone",
         "health/views.py",
         "never_cache(require_safe(view))",
