@@ -101,8 +101,9 @@ class TimestampField(DateTimeField):
     """
 
     def select_format(self, compiler: Any, sql: str, params: Any) -> tuple[str, Any]:
-        # Of columns alone: what an expression makes of them may be dear, or of another type.
-        if params or not sql.endswith('"'):
+        # Of columns alone: what an expression makes of them may be dear, or of another type. Nor where rows are
+        # grouped: Django would group by this, and PostgreSQL refuses to order by the column itself then.
+        if params or not sql.endswith('"') or compiler.query.group_by is not None:
             return sql, params
         form = _CLAMPED.get(compiler.connection.vendor)
         return (form.format(column=sql) if form else sql), params

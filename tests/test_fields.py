@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.core import serializers
 from django.db import connection
-from django.db.models import F, Max, Value
+from django.db.models import Count, F, Max, Value
 from django.db.models.functions import TruncDay
 from django.utils import timezone
 
@@ -206,6 +206,15 @@ class TestTimestampField:
         assert count(run_after__date=NOON.date()) == 1
         assert count(run_after=F("run_after")) == 1
         assert Job.objects.aggregate(latest=Max("run_after")) == {"latest": NOON}
+
+    def test_groups_are_ordered_by_it_whether_it_is_selected_or_not(self):
+        for hour in (9, 12, 12):
+            make(run_after=NOON.replace(hour=hour))
+
+        groups = Job.objects.values("queue_name").annotate(number=Count("id")).order_by("-run_after")
+        assert [group["number"] for group in groups] == [2, 1]
+        groups = groups.values("run_after", "number")
+        assert [(group["run_after"].hour, group["number"]) for group in groups] == [(12, 2), (9, 1)]
 
     def test_is_updated_by_value_and_by_expression(self):
         made = make(created_at=NOON - dt.timedelta(days=1))

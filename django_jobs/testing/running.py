@@ -25,7 +25,7 @@ from django_jobs.store import django_store
 from django_jobs.store.answers import Ended
 from django_jobs.store.rows import JobRow
 from django_jobs.testing import travelling
-from django_jobs.worker import middleware
+from django_jobs.worker import copies, middleware
 from django_jobs.worker.attempt import Runner
 from django_jobs.worker.attempted import Attempted
 from django_jobs.worker.followers import is_followed, tell
@@ -139,6 +139,8 @@ class Hand:
     @contextmanager
     def of(cls, using: str | None, raise_errors: bool) -> Iterator[Hand]:
         """A hand with a worker's row, which is gone afterwards."""
+        # Who runs jobs by itself is no copy of a worker, though a process that was one has forked it.
+        copies.copied.clear()
         hand = cls(jobs_database(using), raise_errors)
         host = socket.gethostname()[: limits.HOST_LENGTH]
         worker = hand.store.register_worker(host, os.getpid(), "[]", 1, django_jobs.__version__, LEASE)

@@ -164,7 +164,11 @@ class Keeper(Part):
         Those are looked for less often where that takes long: beside a transaction that is open for long, it reads what
         all workers have run that have stopped since.
         """
-        lost = self.store.lose_workers(witness=self._worker_id())
+        try:
+            lost = self.store.lose_workers(witness=self._worker_id())
+        except BaseException:
+            self._search_at = 0.0  # it may have been stored, and then nobody is lost the next time
+            raise
         for worker in lost:
             logger.warning(
                 "Worker %d (%s, process %d) is lost: its lease ended at %s. Its jobs are made available again.",

@@ -101,10 +101,17 @@ class FileListener(Listener):
         self.interval = interval
         self.watch: Watch | None = None
         self._version: int | None = None
+        self._connects: int | None = None
 
     def step(self) -> None:
         """Look once, and wait."""
         version = self.session.data_version()
+        connects = getattr(self.session, "connects", None)
+        if connects != self._connects:
+            # Another connection counts anew. It may be to another file, which was put in the place of the first: while
+            # anybody in this process has that open, the system does not say that it is gone.
+            self._connects, self._version = connects, None
+            self._unwatch()
         if version != self._version:
             if self._version is not None and self.watch is not None:
                 self.watch.saw_change()
@@ -141,7 +148,10 @@ class FileListener(Listener):
     def close(self) -> None:
         """Close the connection, and with it forget its number."""
         self._version = None
+        self._unwatch()
+        super().close()
+
+    def _unwatch(self) -> None:
         watch, self.watch = self.watch, None
         if watch is not None:
             watch.close()
-        super().close()

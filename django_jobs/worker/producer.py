@@ -28,9 +28,11 @@ CLAIM_SECONDS_PER_JOB = 0.00003
 LONGEST_LAG = 1.0
 MOST_TIMES = 4
 # While claims are full, the queues that have jobs are asked for this often, not before every claim; where that is slow,
-# in this part of the time. What wake-ups name is claimed from in any case.
+# in this part of the time, and after so many seconds: one answer may have been slow by chance (the machine stood
+# still), and not every worker is woken. What wake-ups name is claimed from in any case.
 ASK_SECONDS = 0.25
 ASK_PART = 0.05
+ASK_LONGEST = 10.0
 # Buffered jobs that no executor has come for in this time are given back, for another worker.
 STALE_SECONDS = 1.0
 
@@ -102,6 +104,7 @@ class Producer(Part):
         self._asked_at = 0.0
         self._asking = 0.0  # seconds that it took
         self._named: set[str] = set()  # queues that wake-ups have named since
+        self._woken: set[str] = set()  # of those, while others are full, what has not been found empty yet
         self._again: dict[
             str, float
         ] = {}  # queues of which a claim may have passed over jobs: when to claim again
@@ -261,6 +264,10 @@ class Producer(Part):
                 self._again[queue] = time.monotonic() + seconds
             if jobs:
                 self._unanswered.answered(jobs)
+            elif epoch != self.situation.epoch.number:
+                # It may have come when its epoch was over, and have taken nothing for that alone: it is sent again.
+                self._named.add(queue)
+                full = True
             if self._stopping.is_set() or not self.situation.may_claim:
                 # The stop came while the claim ran; nobody else knows of these jobs.
                 self.give_back(jobs)
@@ -272,6 +279,8 @@ class Producer(Part):
                 if self.situation.worker_id != worker_id:
                     self.withdraw()  # given up while the claim ran: others have these jobs now
             full = full or len(jobs) == limit
+            if len(jobs) < limit:
+                self._woken.discard(queue)
             limit -= len(jobs)
             if limit <= 0:
                 self._next = (self._next + offset + 1) % len(queues)
@@ -286,21 +295,23 @@ class Producer(Part):
             names = list(self.pool.queues)
         elif self._full and self._looked_at - self._asked_at < max(ASK_SECONDS, self._asking / ASK_PART):
             if self._named and not store.probe_before_claim:
-                self._waiting = sorted({*self._waiting, *_taken_out(self._named)})
-            names = self._waiting  # there was more than could be claimed a moment ago
+                self._woken.update(_taken_out(self._named))
+            # There was more than could be claimed a moment ago.
+            names = sorted({*self._waiting, *self._woken}) if self._woken else self._waiting
         elif self._knows(store):
             names = self._waiting = sorted(_taken_out(self._named))
         else:
             # Forgotten first: a wake-up of this moment is in the answer, or comes after it.
             self._ask = False
             self._named.clear()
+            self._woken.clear()
             began = time.monotonic()
             names = self._waiting = [
                 name
                 for name in store.waiting_queues()
                 if name in self.pool.queues or (every and name not in self.elsewhere)
             ]
-            self._asking = time.monotonic() - began
+            self._asking = min(time.monotonic() - began, ASK_LONGEST * ASK_PART)
             self._asked_at = self._looked_at
         return [name for name in names if name not in self.situation.paused]
 

@@ -10,6 +10,8 @@ import pytest
 
 from django_jobs import current_job
 from django_jobs.models import Job
+from django_jobs.testing import run_jobs
+from django_jobs.worker import attempt, copies
 from tests.waiting import eventually
 from tests.workload.models import Effect
 
@@ -56,6 +58,22 @@ async def fork_async(how):
     if how == "exit":
         sys.exit(3)
     return "in the child"
+
+
+@pytest.mark.django_db
+def test_who_runs_jobs_by_itself_is_no_copy(define, monkeypatch):
+    """As in a process of a parallel test run, whose parent has run a worker before it forked."""
+    copied = [1]
+    for module in (copies, attempt):
+        monkeypatch.setattr(module, "copied", copied)
+
+    def leave(error, job_id):
+        raise AssertionError("the whole process would end here, and the job would stay running")
+
+    monkeypatch.setattr(attempt, "leave", leave)
+    define(lambda: None).enqueue()
+    (job,) = run_jobs()
+    assert job.state == "completed"
 
 
 @pytest.mark.parametrize("kind", ["plain", "atomic", "async"])

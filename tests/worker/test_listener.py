@@ -307,6 +307,18 @@ def test_after_an_error_everything_is_looked_at_whatever_the_number_says(hints, 
     eventually(lambda: listener.healthy)
 
 
+def test_on_another_connection_everything_is_looked_at_and_its_file_is_watched(hints, started):
+    """The file was replaced: the number may be the same, and nobody writes to the old file."""
+    store = numbers(5)
+    store.session.connects = 1
+    listener = started(FileListener(lambda: store, hints, 0.001))
+    eventually(lambda: hints == [""] and listener.watch is not None)
+    before = listener.watch
+
+    store.session.connects = 2
+    eventually(lambda: hints == ["", ""] and listener.watch not in (None, before))
+
+
 def test_started_again_a_file_listener_looks_at_everything_whatever_the_number_says(hints, started):
     listener = started(FileListener(lambda: numbers(5), hints, 0.001))
     eventually(lambda: hints == [""])

@@ -9,7 +9,7 @@ from django_jobs.store.low_water import LowWater
 from django_jobs.store.outcomes import COMPLETED
 from django_jobs.store.rows import JobRow, Outcome
 from django_jobs.worker.attempted import Attempted
-from django_jobs.worker.lost_answers import LostAnswers
+from django_jobs.worker.lost_answers import Epoch, LostAnswers
 from django_jobs.worker.retention import Retention
 from tests.worker.fakes import row
 
@@ -25,7 +25,7 @@ def job_of(number: int) -> JobRow:
 
 
 def answer():
-    lost = LostAnswers()
+    lost = LostAnswers(Epoch(30.0))
     return lambda job: lost.answered([job])
 
 

@@ -247,7 +247,10 @@ class Command(BaseCommand):
     def say(self, line: str) -> None:
         """One line, at once; to nobody, where who read it is gone, or a job has closed the stream."""
         try:
-            self.stdout.write(line)
+            try:
+                self.stdout.write(line)
+            except UnicodeEncodeError:  # a queue's name, in letters that the locale has not
+                self.stdout.write(line.encode("ascii", "backslashreplace").decode())
             self.stdout.flush()
         except (OSError, ValueError):
             # Python would flush it once more as it ends, and say by its exit code that it could not.

@@ -114,7 +114,7 @@ GUARDS = (
         edits=[
             Edit(
                 "worker/producer.py",
-                "self._waiting = sorted({*self._waiting, *_taken_out(self._named)})",
+                "self._woken.update(_taken_out(self._named))",
                 "pass",
             )
         ],

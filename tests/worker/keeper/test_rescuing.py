@@ -125,6 +125,25 @@ def test_where_that_takes_long_it_is_done_in_a_part_of_the_time_unless_somebody_
     assert states()[orphan] == "scheduled"
 
 
+def test_whom_a_statement_took_for_lost_whose_answer_was_lost_is_rescued_next_time(make, store):
+    keeper = make(lease=30.0)
+    keeper._search_at = time.monotonic() + 3600
+    lost_worker(store)
+    lose_workers = keeper.store.lose_workers
+
+    def unanswered(**options):
+        lose_workers(**options)
+        raise OperationalError("the line was cut")
+
+    keeper.store.lose_workers = unanswered
+    with pytest.raises(OperationalError):
+        keeper.rescue()
+    keeper.store.lose_workers = lose_workers
+    keeper.rescue()
+
+    assert set(states().values()) == {"scheduled"}
+
+
 def test_a_rescue_that_failed_is_tried_again_soon_and_holds_up_nothing(make, store, started, caplog):
     """Not after a third of a lease, which here is more than a test lasts."""
     lost_worker(store)

@@ -3,6 +3,8 @@
 import threading
 from types import SimpleNamespace
 
+import pytest
+
 from django_jobs.worker import producer as module
 from tests.waiting import eventually
 from tests.worker.fakes import TIMEOUT, Gate, rows
@@ -63,6 +65,28 @@ def test_with_real_executors_every_job_passes_once(started):
 
     assert sorted(taken) == list(range(1, 3001))
     assert all(limit <= 1003 for _, limit in scene.claims)
+
+
+@pytest.mark.parametrize("queues", [("a",), ("*",)])
+def test_a_claim_whose_epoch_was_over_when_it_came_is_sent_again(queues):
+    """Another pool's claim failed while this one was on its way, and a heartbeat was quicker: it takes nothing."""
+    scene = Scene(*queues)
+    scene.buffer.waiting = 4
+    scene.step()
+    claims = len(scene.claims)
+    scene.store.before["claim"] = lambda *claim: scene.situation.epoch.end(0)
+    scene.producer.look("a")
+    scene.step()
+    assert scene.claims[claims:] == [("a", 4)]
+    assert not scene.producer.found_nothing
+
+    scene.store.add(rows(1, queue_name="a"))
+    scene.step()
+    assert ids(scene.buffer.jobs) == [1]
+    scene.take()
+    scene.step()
+    scene.producer._awake.clear()
+    assert scene.producer.found_nothing, "once"
 
 
 # -- work is found concurrently with the doing of it ------------------------------------------------------------------

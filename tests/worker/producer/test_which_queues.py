@@ -1,5 +1,7 @@
 """Which queues the producer looks at."""
 
+from types import SimpleNamespace
+
 import pytest
 from django.db.utils import OperationalError
 
@@ -152,6 +154,26 @@ def test_where_asking_is_slow_it_asks_less_often_and_claims_from_what_wake_ups_n
     assert asked(scene) == 2
 
 
+def test_one_slow_answer_does_not_keep_it_from_asking_for_long(monkeypatch):
+    """The machine stood still for a minute. Where nothing wakes it, it sees another queue by asking alone."""
+    clock = [1000.0]
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    scene = Scene("*", jobs=mixed(50))
+    scene.buffer.waiting = 2
+
+    def stand_still():
+        clock[0] += 60.0
+
+    scene.store.before["waiting_queues"] = stand_still
+    scene.step()
+    scene.take()
+    scene.store.add(mixed(0, 5))
+    clock[0] += module.ASK_LONGEST
+    scene.step()
+
+    assert asked(scene) == 2
+
+
 def test_a_named_queue_that_had_more_than_could_be_claimed_is_claimed_from_again_at_once():
     scene = Scene("*")
     scene.buffer.waiting = 4
@@ -167,6 +189,26 @@ def test_a_named_queue_that_had_more_than_could_be_claimed_is_claimed_from_again
     assert asked(scene) == 1
     assert sorted(scene.claims) == [("a", 2), ("a", 4), ("b", 4)]
     assert sorted(ids(scene.buffer.jobs)) == [5, 6, 7, 8]
+
+
+def test_a_named_queue_is_claimed_from_until_it_is_empty_while_another_one_is_full():
+    """There may be one for each of a million users: to claim from all that were ever named would starve the rest."""
+    scene = Scene("*", jobs=rows(50, queue_name="a"))
+    scene.buffer.waiting = 4
+    scene.step()
+    scene.take()
+    scene.producer._asking = 3600.0
+    scene.store.add(rows(6, first=100, queue_name="b"))
+    scene.producer.look("b")
+    scene.producer.look("c")
+    for _ in range(8):
+        scene.step()
+        scene.take()
+
+    assert asked(scene) == 1
+    turns = [queue for queue, _ in scene.claims]
+    assert (turns.count("b"), turns.count("c")) == (2, 1)
+    assert not scene.store.waiting["b"]
 
 
 def test_it_asks_after_an_error_for_the_named_queues_are_forgotten():
