@@ -8,7 +8,9 @@ LOST_CLAIM = (
     "faults/test_failure_points.py::test_a_claim_whose_answer_is_lost_is_given_back_while_its_worker_lives"
 )
 RESTARTS = "worker/test_restarts_postgresql.py::test_a_worker_connects_again_and_loses_nothing"
-AWAY = "worker/test_away_postgresql.py::test_a_worker_outlasts_a_server_that_is_away_for_longer_than_its_lease"
+AWAY = (
+    "worker/test_away_postgresql.py::test_a_worker_outlasts_a_server_that_is_away_for_longer_than_its_lease"
+)
 FAILOVER = "worker/test_failover_postgresql.py::test_a_worker_goes_on_with_the_new_server"
 
 GUARDS = (
