@@ -81,11 +81,12 @@ def nap(seconds: float = 0.001) -> None:
 
 @job
 def wait_for_file(path: str) -> None:
-    """Run until the file exists, whatever the worker says; one beside it tells that it has begun."""
+    """Run until the file exists, whatever the worker says; others beside it tell that it has begun, and ended."""
     Path(f"{path}.begun").touch()
     end = threading.Event()
     while not os.path.exists(path):  # noqa: PTH110 - a job's arguments are texts
         end.wait(0.02)
+    Path(f"{path}.ended").touch()
 
 
 _hoard: list[bytes] = []

@@ -8,6 +8,9 @@ LOST_CLAIM = (
     "faults/test_failure_points.py::test_a_claim_whose_answer_is_lost_is_given_back_while_its_worker_lives"
 )
 RESTARTS = "worker/test_restarts_postgresql.py::test_a_worker_connects_again_and_loses_nothing"
+AWAY = (
+    "worker/test_away_postgresql.py::test_a_worker_outlasts_a_server_that_is_away_for_longer_than_its_lease"
+)
 FAILOVER = "worker/test_failover_postgresql.py::test_a_worker_goes_on_with_the_new_server"
 
 GUARDS = (
@@ -43,6 +46,53 @@ GUARDS = (
         "outcomes that could not be written when the server restarted are written again",
         edits=[Edit("worker/writing.py", "                if self.is_over():", "                if True:")],
         tests=[RESTARTS],
+        databases=["postgresql"],
+    ),
+    Guard(
+        "a part of the worker goes on when the server was away for longer than the lease",
+        edits=[
+            Edit(
+                "worker/parts.py",
+                "                except Exception as error:",
+                "                except ValueError as error:",
+            )
+        ],
+        tests=[AWAY],
+        databases=["postgresql"],
+    ),
+    Guard(
+        "outcomes are kept for as long as the server is away",
+        edits=[
+            Edit(
+                "worker/writing.py",
+                "                if self.is_over():",
+                "                if self.is_over() or failures > 3:",
+            )
+        ],
+        tests=[AWAY],
+        databases=["postgresql"],
+    ),
+    Guard(
+        "a worker whose lease was over starts jobs again when it has renewed it",
+        edits=[
+            Edit(
+                "worker/worker.py",
+                "            self.signs.doubtful = False\n        self.cancel(heartbeat.cancelled)\n",
+                "        self.cancel(heartbeat.cancelled)\n",
+            )
+        ],
+        tests=[AWAY],
+        databases=["postgresql"],
+    ),
+    Guard(
+        "a connection of the site's that the server has ended during a job is not the next job's",
+        edits=[
+            Edit(
+                "worker/connections.py",
+                "        if _has_input(raw.pgconn.socket):\n            return False\n",
+            )
+        ],
+        tests=[AWAY],
         databases=["postgresql"],
     ),
     Guard(
