@@ -162,9 +162,12 @@ class Notes:
         """Note that the child stops since its row says so."""
         self._words[_ASKED] = 1
 
-    def leave(self, completed: int, failed: int, dead: int) -> None:
-        """Note, last of all, that the child has stopped in order and holds nothing, and what it has done."""
+    def count(self, completed: int, failed: int, dead: int) -> None:
+        """Note what the child has done, whether it can say goodbye to the database or not."""
         self._words[_COMPLETED], self._words[_FAILED], self._words[_DEAD] = completed, failed, dead
+
+    def leave(self) -> None:
+        """Note, last of all, that the child has stopped in order and holds nothing."""
         self._words[_ENDED] = 1
 
     # -- the supervisor --------------------------------------------------------------------------------------------

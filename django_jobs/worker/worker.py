@@ -392,13 +392,15 @@ class Worker:
     def _leave(self) -> None:
         """The very last write: what still runs keeps its spent attempt, and is made available."""
         end = time.monotonic() + FLUSH_SECONDS
+        if self.notes is not None:
+            self.notes.count(self.statistics.completed, self.statistics.failed, self.statistics.dead)
         try:
             insistently(lambda: end_claims(self.store, self.worker_id, self.options.using), end)
             self.statistics.tallies.flush(self.store)
             self.hand_over()
             insistently(lambda: self.store.stop_worker(self.worker_id), end)
             if self.notes is not None:
-                self.notes.leave(self.statistics.completed, self.statistics.failed, self.statistics.dead)
+                self.notes.leave()
         except Exception as error:
             logger.error(
                 "Worker %d can't say that it has stopped: %s. Its jobs run again after its lease.",

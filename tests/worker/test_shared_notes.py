@@ -115,7 +115,8 @@ def test_the_ids_of_the_childs_workers_the_newest_first(notes, child):
 def test_what_the_child_says_of_itself(notes, child):
     child.retire()
     child.was_asked()
-    child.leave(10, 3, 1)
+    child.count(10, 3, 1)
+    child.leave()
     assert notes.retiring
     assert notes.asked
     assert notes.ended

@@ -1,11 +1,14 @@
 """A stop in order, whatever is under way."""
 
+from unittest.mock import Mock
+
 import pytest
 from django.db.utils import OperationalError
 
 from django_jobs import current_job
 from django_jobs.models import Job, Worker as WorkerModel
 from django_jobs.worker import Pool, worker as module
+from django_jobs.worker.shared_notes import Notes
 from tests.waiting import eventually
 from tests.worker.fakes import TIMEOUT
 from tests.worker.worker.helping import NEVER, Run, job, states
@@ -121,6 +124,7 @@ def test_a_stop_while_the_database_refuses_everything_has_an_end(busy, gate, pat
 
     for store in one.worker.statistics.stores:
         monkeypatch.setattr(store.session, "fetch", refuse)
+    one.worker.notes = notes = Mock(spec=Notes)
     one.worker.stop()
     eventually(lambda: "could not be given back: OperationalError: away" in caplog.text)
     gate.open()
@@ -128,6 +132,8 @@ def test_a_stop_while_the_database_refuses_everything_has_an_end(busy, gate, pat
 
     assert "could not be stored before the end" in caplog.text
     assert "can't say that it has stopped" in caplog.text
+    assert not notes.leave.called
+    assert notes.count.called, "what it did is told all the same"
     assert {states()[id_] for id_ in [running.id, *behind]} == {"running"}, "rescued after the lease"
 
 
