@@ -102,6 +102,7 @@ GUARDS = (
             Edit(
                 "sql/postgresql/acquire_leadership.sql",
                 "WHERE leadership.holder = excluded.holder OR leadership.expires_at <= excluded.acquired_at\n",
+                "WHERE true\n",
             )
         ],
         tests=["worker/keeper/test_leading.py::test_one_of_two_leads"],
@@ -113,6 +114,7 @@ GUARDS = (
             Edit(
                 "sql/sqlite/acquire_leadership.sql",
                 "WHERE leadership.holder = excluded.holder OR leadership.expires_at <= excluded.acquired_at\n",
+                "WHERE true\n",
             )
         ],
         tests=["worker/keeper/test_leading.py::test_one_of_two_leads"],

@@ -214,12 +214,14 @@ GUARDS = (
             postgresql(
                 "acquire_leadership",
                 "WHERE leadership.holder = excluded.holder OR leadership.expires_at <= excluded.acquired_at\n",
+                "WHERE true\n",
             )
         ],
         on_sqlite=[
             sqlite(
                 "acquire_leadership",
                 "WHERE leadership.holder = excluded.holder OR leadership.expires_at <= excluded.acquired_at\n",
+                "WHERE true\n",
             )
         ],
     ),
