@@ -95,6 +95,7 @@ class PostgresServer:
         self.settings = {**SETTINGS, **(settings or {})}
         self.password = secrets.token_urlsafe(12)
         self.port = free_port()
+        self.has_run = False
         self.process: subprocess.Popen[bytes] | None = None
         self.initialize()
 
@@ -122,11 +123,24 @@ class PostgresServer:
 
     def start(self) -> None:
         try:
-            self.launch()
+            self.launch_at_a_free_port()
         except ServerError:
             if not self.settings.pop("shared_preload_libraries", None):
                 raise
-            self.launch()  # this build comes without the library
+            self.launch_at_a_free_port()  # this build comes without the library
+        self.has_run = True  # who knows its address expects it there again
+
+    def launch_at_a_free_port(self) -> None:
+        """Another process may have taken the port since it was found to be free."""
+        for tries_left in (2, 1, 0):
+            try:
+                self.launch()
+            except ServerError as error:
+                if self.has_run or not tries_left or "Address already in use" not in str(error):
+                    raise
+                self.port = free_port()
+            else:
+                return
 
     def launch(self) -> None:
         options = {
