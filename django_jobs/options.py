@@ -113,7 +113,7 @@ def check(options: Options, name: str) -> Options:
     Raises InvalidJob, naming the option and the job function.
     """
     check_queue_name(options.queue_name, name)
-    _check_whole(
+    check_whole(
         options.priority,
         "priority",
         limits.PRIORITY_LOWEST,
@@ -122,7 +122,7 @@ def check(options: Options, name: str) -> Options:
         _HIGHER_FIRST,
     )
     if options.max_attempts is not None:
-        _check_whole(options.max_attempts, "max_attempts", 1, limits.MAX_ATTEMPTS_HIGHEST, name)
+        check_whole(options.max_attempts, "max_attempts", 1, limits.MAX_ATTEMPTS_HIGHEST, name)
     if options.run_after is not None:
         check_run_after(options.run_after, name)
     using: Any = options.using
@@ -381,7 +381,8 @@ def _check_text(value: Any, option: str, length: int, name: str) -> None:
         raise InvalidJob(find_problem(value, _("%(option)s of %(name)s", option=option, name=name)))
 
 
-def _check_whole(value: Any, option: str, lowest: int, highest: int, name: str, more: str = "") -> None:
+def check_whole(value: Any, option: str, lowest: int, highest: int, name: str, more: str = "") -> None:
+    """Raise InvalidJob unless the value is a whole number in that range."""
     if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
         raise InvalidJob(
             _(

@@ -22,7 +22,7 @@ from django_jobs.operations.applicable import Jobs, applicable
 from django_jobs.operations.filters import Filter, InvalidFilter
 from django_jobs.operations.finding import check_place, matching_ids, parse_place, place_text
 from django_jobs.operations.results import Result
-from django_jobs.options import check_queue_name, check_run_after
+from django_jobs.options import check_queue_name, check_run_after, check_whole
 from django_jobs.serialization import shown
 from django_jobs.states import FINISHED, WAITING, State, state_text
 from django_jobs.store import Store, django_store
@@ -129,8 +129,8 @@ def update(
     what = "operations.update()"
     if queue_name is not None:
         check_queue_name(queue_name, what)
-    check_whole(priority, "priority", limits.PRIORITY_LOWEST, limits.PRIORITY_HIGHEST, what)
-    check_whole(max_attempts, "max_attempts", 1, limits.MAX_ATTEMPTS_HIGHEST, what)
+    check_change(priority, "priority", limits.PRIORITY_LOWEST, limits.PRIORITY_HIGHEST, what)
+    check_change(max_attempts, "max_attempts", 1, limits.MAX_ATTEMPTS_HIGHEST, what)
     if run_after is not None:
         check_run_after(run_after, what)
     if queue_name is None and priority is None and run_after is None and max_attempts is None:
@@ -342,23 +342,10 @@ def _age(older_than: Any) -> float:
     return float(age)
 
 
-def check_whole(value: Any, option: str, lowest: int, highest: int, what: str) -> None:
-    """Raise InvalidJob unless this is None or a whole number in that range."""
-    if value is None:
-        return
-    if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
-        raise InvalidJob(
-            _(
-                "%(option)s of %(name)s is %(value)s; it must be a whole number from %(lowest)d to "
-                "%(highest)d%(more)s.",
-                option=option,
-                name=what,
-                value=shown(value),
-                lowest=lowest,
-                highest=highest,
-                more="",
-            )
-        )
+def check_change(value: Any, option: str, lowest: int, highest: int, what: str) -> None:
+    """Raise InvalidJob unless this is None, for no change, or a whole number in that range."""
+    if value is not None:
+        check_whole(value, option, lowest, highest, what)
 
 
 def aware(moment: dt.datetime) -> dt.datetime:

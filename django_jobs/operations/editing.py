@@ -10,7 +10,7 @@ from django_jobs import conf, limits
 from django_jobs.definitions import JobDefinition
 from django_jobs.exceptions import InvalidArguments, InvalidJob
 from django_jobs.job_registry import registry
-from django_jobs.operations.acting import aware, check_whole
+from django_jobs.operations.acting import aware, check_change
 from django_jobs.options import check_queue_name, check_run_after
 from django_jobs.serialization import shown
 from django_jobs.store import django_store
@@ -51,8 +51,8 @@ def edit(
         raise InvalidJob(f"{WHAT} got {shown(given)}; it takes the job as it was read, by operations.get().")
     if queue_name is not None:
         check_queue_name(queue_name, WHAT)
-    check_whole(priority, "priority", limits.PRIORITY_LOWEST, limits.PRIORITY_HIGHEST, WHAT)
-    check_whole(max_attempts, "max_attempts", job.attempt + 1, limits.MAX_ATTEMPTS_HIGHEST, WHAT)
+    check_change(priority, "priority", limits.PRIORITY_LOWEST, limits.PRIORITY_HIGHEST, WHAT)
+    check_change(max_attempts, "max_attempts", job.attempt + 1, limits.MAX_ATTEMPTS_HIGHEST, WHAT)
     if run_after is not None:
         moment: Any = run_after
         if isinstance(moment, dt.timedelta):

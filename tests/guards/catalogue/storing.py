@@ -152,8 +152,8 @@ GUARDS = (
         edits=[
             Edit(
                 "options.py",
-                "    check_queue_name(options.queue_name, name)\n    _check_whole(",
-                "    _check_whole(",
+                "    check_queue_name(options.queue_name, name)\n    check_whole(",
+                "    check_whole(",
             )
         ],
         tests=[GOES_ON],
