@@ -29,6 +29,12 @@ def sound(query: models.QuerySet[Any, Row]) -> list[Row]:
     return rows
 
 
+def sound_one(query: models.QuerySet[Any, Row]) -> Row | None:
+    """The row of a query that finds one at most, as :func:`sound` gives it."""
+    rows = sound(query)
+    return rows[0] if rows else None
+
+
 # The first of these that a field is one of says what its values are.
 _KINDS: tuple[tuple[type[models.Field[Any, Any]], Callable[[Any], Any]], ...] = (
     (models.BooleanField, bool),

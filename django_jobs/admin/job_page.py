@@ -27,7 +27,7 @@ from django_jobs.job_registry import registry
 from django_jobs.models import Worker
 from django_jobs.operations import Filter, InvalidFilter
 from django_jobs.serialization import Undecodable
-from django_jobs.sound_rows import sound
+from django_jobs.sound_rows import sound_one
 from django_jobs.states import FINISHED, WAITING
 from django_jobs.store.rows import JobRow
 
@@ -96,8 +96,7 @@ class JobPage(ActionsPage):
         """The worker of its last claim, as long as its row is kept."""
         if job.worker_id is None:
             return None
-        found = sound(Worker.objects.using(jobs_database()).filter(pk=job.worker_id))
-        return found[0] if found else None
+        return sound_one(Worker.objects.using(jobs_database()).filter(pk=job.worker_id))
 
     def json_view(self, request: HttpRequest, job_id: int, part: str) -> HttpResponse:
         """A part of a job as a JSON file, without what is hidden."""

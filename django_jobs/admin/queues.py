@@ -26,7 +26,7 @@ from django_jobs.operations import Count, Filter, QueueStatus
 from django_jobs.operations.status import COUNTED, live_workers, queues_of
 from django_jobs.operations.trouble import LATE
 from django_jobs.serialization import find_problem
-from django_jobs.sound_rows import sound
+from django_jobs.sound_rows import sound_one
 from django_jobs.states import FINISHED, WAITING, State
 from django_jobs.store import django_store
 from django_jobs.store.statistics import LiveWorker
@@ -233,8 +233,7 @@ class QueueAdmin(RoomAdmin):
 
 def row_of(name: str) -> Queue | None:
     """The queue's row, if it has one."""
-    found = sound(Queue.objects.using(jobs_database()).filter(name=name))
-    return found[0] if found else None
+    return sound_one(Queue.objects.using(jobs_database()).filter(name=name))
 
 
 def checked(name: str) -> str:

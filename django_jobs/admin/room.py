@@ -21,7 +21,7 @@ from django.utils.translation import gettext_lazy as _
 from django_jobs.admin.log import told
 from django_jobs.admin.readonly import ReadOnlyAdmin
 from django_jobs.databases import jobs_database
-from django_jobs.sound_rows import sound
+from django_jobs.sound_rows import sound_one
 
 # The script asks with this header for a page again; the answer is what changes of it, without the shell around it.
 LIVE_HEADER = "X-Django-Jobs-Live"
@@ -65,8 +65,7 @@ class RoomAdmin(ReadOnlyAdmin):
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         """The row for that page, whatever it holds."""
-        found = sound(self.get_queryset(request).filter(pk=self.id_of(object_id)))
-        return found[0] if found else None
+        return sound_one(self.get_queryset(request).filter(pk=self.id_of(object_id)))
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -24,7 +24,7 @@ from django_jobs.databases import jobs_database
 from django_jobs.exceptions import InvalidJob, InvalidSchedule
 from django_jobs.models import Job, Schedule
 from django_jobs.redaction import Redactor
-from django_jobs.sound_rows import sound
+from django_jobs.sound_rows import sound, sound_one
 from django_jobs.store.rows import ScheduleRow
 from django_jobs.texts import Text
 from django_jobs.timing import ALL, LATEST, NONE, Interval, Timing, parse
@@ -261,10 +261,10 @@ class ScheduleAdmin(RoomAdmin):
     def schedule(self, request: HttpRequest, schedule_id: int) -> Schedule:
         """The one that something is to be done to, by who may."""
         self.must(request, RUN)
-        found = sound(Schedule.objects.using(jobs_database()).filter(pk=schedule_id))
-        if not found:
+        found = sound_one(Schedule.objects.using(jobs_database()).filter(pk=schedule_id))
+        if found is None:
             raise Http404
-        return found[0]
+        return found
 
     def change(
         self,

@@ -14,7 +14,7 @@ from django_jobs.databases import jobs_database
 from django_jobs.operations.acting import aware
 from django_jobs.operations.counting import Count
 from django_jobs.operations.status import Queues, QueueStatus, live_workers, queues_of
-from django_jobs.sound_rows import sound
+from django_jobs.sound_rows import sound, sound_one
 from django_jobs.store import Store, django_store
 from django_jobs.store.statistics import LiveWorker
 from django_jobs.texts import number_text, translated
@@ -167,8 +167,8 @@ def _of_the_keeper(
     started = [worker for worker in workers if (moment - worker.started_at).total_seconds() >= LATE]
     if not started:
         return
-    leader = sound(Leadership.objects.using(alias).filter(name="keeper").only("expires_at"))
-    if not leader or (moment - aware(leader[0].expires_at)).total_seconds() >= LATE:
+    leader = sound_one(Leadership.objects.using(alias).filter(name="keeper").only("expires_at"))
+    if leader is None or (moment - aware(leader.expires_at)).total_seconds() >= LATE:
         text = _("No worker does the maintenance: nothing is promoted, rescued, purged or scheduled.")
         yield Problem(ERROR, text, Target("workers"))
 

@@ -18,7 +18,7 @@ from django_jobs.models import Schedule, Worker
 from django_jobs.operations.workers import state_of
 from django_jobs.schedule_errors import redacted
 from django_jobs.scheduling import pause_schedule, resume_schedule, run_schedule_now
-from django_jobs.sound_rows import sound
+from django_jobs.sound_rows import sound, sound_one
 from django_jobs.store.rows import JobRow, ScheduleRow, WorkerRow
 
 
@@ -158,14 +158,13 @@ class Schedules(Subcommand):
         done: str,
     ) -> None:
         """Call what schedules offer."""
-        found = sound(Schedule.objects.using(using).filter(key=key))
-        if not found:
+        row = sound_one(Schedule.objects.using(using).filter(key=key))
+        if row is None:
             raise CommandError(f"There is no schedule {key!r}; manage.py jobs schedules lists them.")
         try:
             answer = function(key, using=using)
         except (InvalidSchedule, InvalidJob) as error:
             # It may tell the arguments, of which some are not to be seen.
-            row = found[0]
             raise CommandError(redacted(row.name, row.args, row.kwargs, str(error))) from error
         if answer is None:
             raise CommandError(f"Nothing was done: a live job holds the unique key of schedule {key!r}.")
